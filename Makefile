@@ -1,0 +1,42 @@
+# make setup  installs a pinned CPU environment into .venv
+# make demo   runs the main line on the demo data, ending in a report
+# make test   lint, types and the tests that fit in 25 minutes on 2 cores
+# make test-all  all tests that need no GPU
+
+PYTHON ?= python3
+BIN := .venv/bin
+RUN ?= demo
+
+.PHONY: setup demo test test-all lint clean
+
+setup: .venv/ready
+
+# torch first, and alone: the lock files leave out what it brings along, so that a CPU build takes no CUDA packages.
+.venv/ready: cluster/cpu.txt cluster/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 setup")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install -q torch==2.13.0
+	$(BIN)/python -m pip install -q setuptools==78.1.1 wheel ninja==1.13.2 packaging==26.4 py-cpuinfo==9.0.0 numpy==2.3.5
+	DS_BUILD_OPS=0 $(BIN)/python -m pip install -q --no-deps --no-build-isolation -r cluster/cpu.txt
+	$(BIN)/python -m pip install -q --no-deps -r cluster/dev.txt
+	$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: setup
+	$(BIN)/python -m jobs.prepare data=demo run=$(RUN)
+	$(BIN)/python -m jobs.respond model=smollm2 engine=cpu prompt=auto run=$(RUN)
+	$(BIN)/python -m jobs.evaluate judge/entails=lexical run=$(RUN)
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/python -m pytest -m "not slow and not gpu"
+
+test-all: lint
+	$(BIN)/python -m pytest -m "not gpu"
+
+clean:
+	rm -rf runs .pytest_cache .ruff_cache .mypy_cache

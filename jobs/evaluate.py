@@ -1,0 +1,30 @@
+"""python -m jobs.evaluate judge/entails=t5 judge.entails.model=DIR run=demo
+
+Scores the responses of a run, or with data.path=FILE a file that already holds outputs. Writes the tables scores and
+verdicts, `summary.json` (one model on one data set) or `summary.parquet` (several), and `report.html`.
+"""
+
+from trust import summary
+from trust.cli import check_failed, main
+from trust.evaluate import EvaluateConfig, run_evaluate
+from trust.runs import Run
+
+
+def evaluate(config: EvaluateConfig) -> None:
+    """Scores responses; writes the summary and the report, prints the table and where everything lies."""
+    manifest, run = run_evaluate(config), Run.of(config)
+    summaries = summary.summarise(run, manifest, config)
+    where = summary.write(run, summaries)
+    summary.show(summaries)
+    if config.report:
+        from trust.report import write_report
+
+        print(f"report:   {write_report(run)}")
+    print(f"summary:  {where}")
+    for table in sorted(manifest.tables):
+        print(f"{table + ':':<10}{run.path(table)}")
+    check_failed(manifest, run, config)
+
+
+if __name__ == "__main__":
+    main("evaluate", EvaluateConfig, evaluate, __doc__ or "")

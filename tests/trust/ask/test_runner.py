@@ -1,0 +1,136 @@
+"""The runner: full batches, no ask twice, failures on the rows that asked."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from trust.ask import AskFailed, Completion, Verdict
+from trust.ask.runner import Ledger, Runner
+
+
+class Judge:
+    """Label 1 where the hypothesis' text is in the premise; keeps the batches it saw."""
+
+    fingerprint = "f" * 16
+    batch_size = 4
+
+    def __init__(self) -> None:
+        self.batches: list[list[str]] = []
+
+    def answer_batch(self, inputs: Sequence[dict[str, Any]]) -> list[Any]:
+        self.batches.append([pair["hypothesis"] for pair in inputs])
+        if any(pair["hypothesis"] == "crash" for pair in inputs):
+            raise MemoryError("no room")
+        return [
+            AskFailed("no_answer", "the judge said nothing")
+            if pair["hypothesis"] == "bad"
+            else Verdict(int(pair["hypothesis"] in pair["premise"]), 0.5)
+            for pair in inputs
+        ]
+
+
+def run(coroutine: Any) -> Any:
+    return asyncio.run(coroutine)
+
+
+def test_rows_share_full_batches_sorted_by_length() -> None:
+    async def rows() -> tuple[Judge, Ledger]:
+        judge, ledger = Judge(), Ledger()
+        runner = Runner({"entails": judge})
+        asks = [runner.ask_for(f"s{i}", ledger).entails("p", "x" * (i + 1)) for i in range(8)]
+        await asyncio.gather(*asks)
+        return judge, ledger
+
+    judge, ledger = run(rows())
+    assert [len(batch) for batch in judge.batches] == [4, 4]
+    assert [len(text) for text in judge.batches[0]] == [5, 6, 7, 8]
+    assert ledger.counts == {"asked": 8, "truncated": 0}
+
+
+def test_dependent_asks_run_after_their_answers() -> None:
+    async def row(runner: Runner, name: str, ledger: Ledger) -> int:
+        ask = runner.ask_for(name, ledger)
+        first = await ask.entails(f"{name} a", "a")
+        second = await ask.entails(f"{name} b", "b" if first.label else "c")
+        return first.label + second.label
+
+    async def rows() -> list[int]:
+        runner, ledger = Runner({"entails": Judge()}), Ledger()
+        return await asyncio.gather(*(row(runner, f"s{i}", ledger) for i in range(5)))
+
+    assert run(rows()) == [2] * 5
+
+
+def test_repeats_are_asked_once_even_while_the_first_is_under_way() -> None:
+    async def rows() -> tuple[Judge, Ledger, list[dict[str, Any]]]:
+        judge, ledger = Judge(), Ledger(judge="j")
+        runner = Runner({"entails": judge})
+        asks = [runner.ask_for(f"s{i}", ledger) for i in range(3)]
+        await asyncio.gather(*(ask.entails("p", "p", role="claim", sentence=i) for i, ask in enumerate(asks)))
+        await asks[0].entails("p", "p")
+        return judge, ledger, asks[1].trail
+
+    judge, ledger, trail = run(rows())
+    assert judge.batches == [["p"]]
+    assert ledger.counts["asked"] == 1
+    assert ledger.counts["repeated"] == 3
+    assert [(item["role"], item["sentence"]) for item in trail] == [("claim", 1)]
+    (verdict,) = ledger.verdicts.values()
+    assert (verdict["judge"], verdict["answer"], verdict["status"]) == ("j", "1", "ok")
+    assert verdict["inputs"] == {"premise": "p", "hypothesis": "p"}
+
+
+def test_known_verdicts_are_reused() -> None:
+    async def rows() -> tuple[Judge, Ledger]:
+        judge, first, second = Judge(), Ledger(), Ledger()
+        runner = Runner({"entails": judge})
+        await runner.ask_for("s", first).entails("p", "p")
+        for row in first.verdicts.values():
+            second.know({key: value for key, value in row.items() if key != "used"})
+        assert (await runner.ask_for("s", second).entails("p", "p")).label == 1
+        await runner.ask_for("s", second).entails("p", "p")
+        return judge, second
+
+    judge, ledger = run(rows())
+    assert len(judge.batches) == 1
+    assert ledger.counts == {"reused": 1, "repeated": 1}
+    assert not ledger.new
+
+
+def test_a_failed_answer_fails_each_row_that_asked_and_no_other() -> None:
+    async def rows() -> list[Any]:
+        runner, ledger = Runner({"entails": Judge()}), Ledger()
+        asks = [runner.ask_for(f"s{i}", ledger).entails("p", text) for i, text in enumerate(("bad", "p", "bad"))]
+        return await asyncio.gather(*asks, return_exceptions=True)
+
+    first, good, second = run(rows())
+    assert isinstance(first, AskFailed)
+    assert isinstance(second, AskFailed)
+    assert (first.reason, second.reason) == ("no_answer", "no_answer")
+    assert good.label == 1
+
+
+def test_a_batch_that_cannot_run_raises_what_happened() -> None:
+    async def rows() -> None:
+        await Runner({"entails": Judge()}).ask_for("s", Ledger()).entails("p", "crash")
+
+    with pytest.raises(MemoryError, match="no room"):
+        run(rows())
+
+
+class Engine:
+    fingerprint = "e" * 16
+
+    async def answer(self, inputs: dict[str, Any]) -> Completion:
+        await asyncio.sleep(0)
+        return Completion(inputs["messages"].upper(), "stop", 1, 2)
+
+
+def test_a_streaming_backend_gets_each_ask_at_once() -> None:
+    async def rows() -> list[Completion]:
+        runner, ledger = Runner({"complete": Engine()}), Ledger()
+        return await asyncio.gather(*(runner.ask_for("s", ledger).complete(text, {}) for text in "ab"))
+
+    assert [answer.text for answer in run(rows())] == ["A", "B"]

@@ -1,0 +1,73 @@
+"""The T5 judge gives the published evaluator's labels, however pairs are batched."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from trust.ask import bf16
+from trust.ask.t5 import T5Config, T5Judge, _chunks, _cut
+
+
+@pytest.fixture(scope="module")
+def pairs(shared: Path) -> list[dict]:
+    """A spread of the golden pairs of all three tasks."""
+    found = []
+    for task in ("asqa", "qampari", "eli5"):
+        with gzip.open(shared / "data" / "trust_golden" / task / "nli_labels.json.gz") as file:
+            found += json.load(file)[::8]
+    return found
+
+
+@pytest.fixture(scope="module")
+def judge(shared: Path) -> T5Judge:
+    return T5Judge(T5Config(model=str(shared / "models" / "tiny_true_nli"), threads=2))
+
+
+def test_labels_equal_the_published_ones_in_batches(judge: T5Judge, pairs: list[dict]) -> None:
+    verdicts = judge.answer_batch(pairs)
+    assert [verdict.label for verdict in verdicts] == [pair["label"] for pair in pairs]
+    assert {verdict.label for verdict in verdicts} == {0, 1}
+    assert not any(verdict.truncated for verdict in verdicts)
+
+
+def test_one_by_one_gives_the_same_labels_and_nearly_the_same_scores(judge: T5Judge, pairs: list[dict]) -> None:
+    together = judge.answer_batch(pairs[:8])
+    alone = [judge.answer_batch([pair])[0] for pair in pairs[:8]]
+    assert [v.label for v in alone] == [v.label for v in together]
+    assert [v.p_yes for v in alone] == pytest.approx([v.p_yes for v in together], abs=0.01)
+
+
+def test_a_cut_input_is_marked(shared: Path, pairs: list[dict]) -> None:
+    short = T5Judge(T5Config(model=str(shared / "models" / "tiny_true_nli"), max_length=32, threads=2))
+    (verdict,) = short.answer_batch(pairs[:1])
+    assert verdict.truncated
+
+
+def test_chunks_stay_within_the_token_budget_and_lose_nothing() -> None:
+    lengths = [5, 100, 7, 30, 100, 1]
+    groups = _chunks(lengths, 200)
+    assert sorted(index for group in groups for index in group) == list(range(6))
+    for group in groups:
+        assert len(group) * max(lengths[i] for i in group) <= 200
+    assert _chunks([500], 200) == [[0]], "a single long input still runs"
+
+
+def test_a_cut_keeps_the_end_mark() -> None:
+    assert _cut([5, 6, 7, 1], 3) == [5, 6, 1]
+    assert _cut([5, 1], 3) == [5, 1]
+
+
+def test_products_in_float32_equal_bfloat16_ones() -> None:
+    torch.manual_seed(0)
+    layer = torch.nn.Linear(64, 32, dtype=torch.bfloat16)
+    model = torch.nn.Sequential(layer)
+    inputs = torch.randn(16, 64, dtype=torch.bfloat16)
+    before = model(inputs).float()
+    bf16.multiply_in_float32(model)
+    after = model(inputs)
+    assert after.dtype == torch.bfloat16
+    # One unit in the last place where the order of summation decides a rounding.
+    torch.testing.assert_close(after.float(), before, rtol=2**-7, atol=2**-8)

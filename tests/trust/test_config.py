@@ -1,0 +1,97 @@
+"""Strict composition: every wrong key and value is an error that names the right one."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from trust.ask.lexical import LexicalConfig
+from trust.ask.t5 import T5Config
+from trust.config import CONF, load
+from trust.errors import ConfigError
+from trust.evaluate import EvaluateConfig
+from trust.prepare.job import PrepareConfig
+from trust.respond import RespondConfig
+
+JOBS = {"prepare": PrepareConfig, "respond": RespondConfig, "evaluate": EvaluateConfig}
+
+
+def evaluate(*words: str) -> EvaluateConfig:
+    return load("evaluate", EvaluateConfig, list(words))
+
+
+class TestLoad:
+    def test_defaults_are_the_dataclasses(self) -> None:
+        assert evaluate().judge.entails == T5Config()
+
+    def test_a_group_chooses_the_dataclass(self) -> None:
+        assert evaluate("judge/entails=lexical", "judge.entails.threshold=0.5").judge.entails == LexicalConfig(threshold=0.5)
+
+    @pytest.mark.parametrize(
+        ("word", "message"),
+        [
+            ("judge.entails.modle=x", "judge.entails.modle; did you mean judge.entails.model?"),
+            ("+judge.entails.modle=x", "judge.entails.modle; did you mean judge.entails.model?"),
+            ("++judge.entails.modle=x", "judge.entails.modle; did you mean judge.entails.model?"),
+            ("judge.entails.threshold=0.5", "unknown key judge.entails.threshold"),
+            ("unit_row=5", "did you mean unit_rows?"),
+            ("+storage.rot=x", "did you mean storage.root?"),
+            ("metrics.trust_score.at_most_citation=3", "did you mean metrics.trust_score.at_most_citations?"),
+            ("metrics=[trust_scor]", "unknown value; did you mean trust_score?"),
+            ("judge/entails=lexicle", "did you mean lexical?"),
+            ("compat=uptream", "did you mean upstream?"),
+            ("unit_rows=many", "unit_rows='many': must be a int"),
+            ("unit_rows=0", "must be at least 1"),
+            ("max_failed=2", "a share between 0 and 1"),
+            ("run=a/b", "no slash"),
+            ("data.task=emm", "did you mean em"),
+            ("storage.root=null", "storage.root=None: must be str, not null"),
+            ("~judge.entails.model", "keys cannot be deleted"),
+            ("run=a,b", "one job runs one config"),
+            ("run", "not of the form key=value"),
+            ("replicates=3", "at least 100"),
+            ("cluster.min_actors=3", "at most cluster.max_actors"),
+            ("storage=s3", "storage.root is not set"),
+        ],
+    )
+    def test_a_wrong_word_names_the_right_one(self, word: str, message: str) -> None:
+        with pytest.raises(ConfigError) as error:
+            evaluate(word)
+        assert message in str(error.value)
+
+    def test_integers_pass_as_floats_and_names_may_look_like_numbers(self) -> None:
+        config = evaluate("max_failed=1", "run=2024")
+        assert config.max_failed == 1.0
+        assert config.run == "2024"
+
+    def test_columns_are_free_keys(self) -> None:
+        config = load("prepare", PrepareConfig, ["data.columns.question=input.query"])
+        assert config.data.columns == {"question": "input.query"}
+
+
+def test_every_option_of_every_group_composes_and_validates() -> None:
+    checked = 0
+    for job, schema in JOBS.items():
+        defaults = yaml.safe_load((CONF / f"{job}.yaml").read_text())["defaults"]
+        groups = [next(iter(item)) for item in defaults if isinstance(item, dict)]
+        for group in groups:
+            for file in sorted((CONF / group).glob("*.yaml")):
+                value = f"[{file.stem}]" if group == "metrics" else file.stem
+                words = [f"{group}={value}"]
+                words += [f"{path}=x" for path in _mandatory(file, group)]
+                load(job, schema, words)
+                checked += 1
+    assert checked >= 30
+
+
+def _mandatory(file: Path, group: str) -> list[str]:
+    content = yaml.safe_load(file.read_text())
+    return [f"{group.replace('/', '.')}.{key}" for key, value in content.items() if value == "???"]
+
+
+def test_every_config_opens_with_a_comment_and_a_command() -> None:
+    files = sorted(CONF.rglob("*.yaml"))
+    assert len(files) >= 30
+    for file in files:
+        head = [line for line in file.read_text().splitlines() if line.startswith("#")]
+        assert any("python -m jobs." in line for line in head), f"{file.name} shows no command"

@@ -1,0 +1,268 @@
+import copy
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from trust.errors import ConfigError, PreflightError, RowError
+from trust.prompt_file import load_prompt
+from trust.prompts import Prompt, PromptConfig
+
+PUBLISHED = ("asqa_default", "asqa_closedbook", "eli5_default", "qampari_default")
+
+DEMO = {"question": "Who?", "answer": "Ann [1].", "docs": [{"title": "A", "text": "Ann did."}]}
+SMALL = {
+    "instruction": "Do {Q} well.",
+    "demo_sep": "\n###\n",
+    "demo_prompt": "{INST}\n\nQuestion: {Q}\n\n{D}\nAnswer: {A}",
+    "doc_prompt": "Document [{ID}](Title: {T}): {P}\n",
+    "demos": [{**DEMO, "question": f"Who {n}?"} for n in range(4)],
+    "refusal_instruction": "Refuse if you must.",
+    "refusal_demos": [{**DEMO, "question": f"Lost {n}?", "answer": "I cannot say."} for n in range(4)],
+}
+ROW = {
+    "task": "em",
+    "question": "What is {A} in {D}?",
+    "docs": [
+        {"title": "One {Q}", "text": "First {P} {ID} [1]."},
+        {"title": None, "text": "Second {INST} \\1 \\g<0>."},
+        {"title": "Three", "text": "Third."},
+    ],
+}
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> str:
+    return _write(tmp_path, SMALL)
+
+
+def _write(folder: Path, content: object) -> str:
+    file = folder / "prompt.json"
+    file.write_text(json.dumps(content), encoding="utf-8")
+    return str(file)
+
+
+def _prompt(source: str, /, **options: object) -> Prompt:
+    defaults = {"name": "p", "file": source, "shots": 0, "docs": 2, "chat": False}
+    return Prompt.load(PromptConfig(**{**defaults, **options}))
+
+
+def _changed(folder: Path, path: str, value: object) -> str:
+    content = copy.deepcopy(SMALL)
+    *parents, last = path.split(".")
+    place = content
+    for key in parents:
+        place = place[int(key)] if key.isdigit() else place[key]
+    if value is None:
+        del place[last]
+    else:
+        place[last] = value
+    return _write(folder, content)
+
+
+def test_the_exact_text_of_a_row_with_braces_that_are_no_places(small: str) -> None:
+    assert _prompt(small).render(ROW) == (
+        "Do {Q} well.\n\nQuestion: What is {A} in {D}?\n\n"
+        "Document [1](Title: One {Q}): First {P} {ID} [1].\n"
+        "Document [2](Title: ): Second {INST} \\1 \\g<0>.\n"
+        "\nAnswer:"
+    )
+
+
+def test_demonstrations_come_first_with_answers_and_separators(small: str) -> None:
+    text = _prompt(small, shots=2, docs=1).render(ROW)
+    demos, own = text.split("\n###\n")[:-1], text.split("\n###\n")[-1]
+    assert len(demos) == 2
+    for demo in demos:
+        assert re.fullmatch(
+            r"Do \{Q\} well\.\n\nQuestion: Who \d\?\n\nDocument \[1\]\(Title: A\): Ann did\.\n\nAnswer: Ann \[1\]\.",
+            demo,
+        )
+    assert own == _prompt(small, docs=1).render(ROW)
+
+
+def test_chat_mode_is_one_user_message_with_the_whole_text(small: str) -> None:
+    raw = _prompt(small, shots=1).render(ROW)
+    assert _prompt(small, shots=1, chat=True).render(ROW) == [{"role": "user", "content": raw}]
+
+
+def test_the_seed_alone_decides_the_demonstrations(small: str) -> None:
+    drawn = {seed: _prompt(small, shots=2, seed=seed).render(ROW) for seed in range(12)}
+    again = {seed: _prompt(small, shots=2, seed=seed).render({**ROW, "sample_id": "x"}) for seed in range(12)}
+    assert drawn == again
+    assert len(set(drawn.values())) > 3
+    assert all(len(set(re.findall(r"Who \d", text))) == 2 for text in drawn.values())
+
+
+@pytest.mark.parametrize(("shots", "answered", "refused"), [(1, 1, 0), (2, 1, 1), (3, 2, 1), (5, 3, 2)])
+def test_refusal_prompts_split_their_demonstrations(small: str, shots: int, answered: int, refused: int) -> None:
+    text = _prompt(small, shots=shots, refusal=True).render(ROW)
+    assert (len(re.findall(r"Who \d", text)), len(re.findall(r"Lost \d", text))) == (answered, refused)
+    assert text.count("Refuse if you must.") == shots + 1
+    assert "Do {Q} well." not in text
+
+
+def test_plain_prompts_show_no_refusals(small: str) -> None:
+    text = _prompt(small, shots=4).render(ROW)
+    assert "Lost" not in text
+    assert "Refuse" not in text
+
+
+def test_closed_book_has_neither_documents_nor_citations(small: str) -> None:
+    text = _prompt(small, shots=2, docs=0).render(ROW)
+    assert "Document" not in text
+    assert "[1]" not in text
+    assert "Answer: Ann.\n###\n" in text
+    assert text.endswith("Question: What is {A} in {D}?\n\nAnswer:")
+
+
+def test_documents_shown_are_the_first_of_the_row_in_its_order(small: str) -> None:
+    assert _prompt(small, docs=2).shown(ROW) == ROW["docs"][:2]
+    assert _prompt(small, docs=9).shown(ROW) == ROW["docs"]
+    assert _prompt(small, docs=0).shown(ROW) == []
+    assert _prompt(small, docs=2).shown({"docs": None}) == []
+
+
+def test_a_row_without_documents_leaves_no_blank_for_them(small: str) -> None:
+    assert _prompt(small).render({**ROW, "docs": None}).endswith("in {D}?\n\nAnswer:")
+
+
+def test_a_demonstration_shows_all_that_it_cites(tmp_path: Path) -> None:
+    docs = [{"title": f"T{n}", "text": "x"} for n in range(1, 6)]
+    demo = {"question": "Q?", "answer": "Yes [4].", "docs": docs}
+    text = _prompt(_write(tmp_path, {**SMALL, "demos": [demo]}), shots=1, docs=2).render(ROW)
+    assert re.findall(r"Title: (T\d)", text) == ["T1", "T2", "T3", "T4"]
+
+
+def test_list_answers_stand_one_a_line(tmp_path: Path) -> None:
+    demo = {**DEMO, "answer": ["Ann [1]", "Bob [1]"]}
+    text = _prompt(_write(tmp_path, {**SMALL, "demos": [demo]}), shots=1).render(ROW)
+    assert "Answer:\nAnn [1]\nBob [1]\n###\n" in text
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+@pytest.mark.parametrize("shots", [0, 1, 4])
+def test_published_files(shared: Path, name: str, shots: int) -> None:
+    file = shared / "data/rag/alce_prompts" / f"{name}.json"
+    content = json.loads(file.read_text(encoding="utf-8"))
+    docs = 0 if "closedbook" in name else 5
+    row = {"task": "em", "question": "Who wrote it?", "docs": [{"title": "T", "text": f"P{n}"} for n in range(6)]}
+    text = _prompt(str(file), shots=shots, docs=docs).render(row)
+    parts = text.split(content["demo_sep"])
+    assert len(parts) == shots + 1
+    assert text.count(content["instruction"]) == shots + 1
+    for demo in content["demos"] if shots == 4 else []:
+        assert sum(demo["question"] in part and part.endswith("Answer: " + demo["answer"]) for part in parts) == 1
+        assert (demo["docs"][0]["text"] in text) == bool(docs)
+    lines = "".join(f"Document [{n + 1}](Title: T): P{n}\n" for n in range(docs))
+    middle = f"{lines}\n" if docs else ""
+    assert parts[-1] == f"{content['instruction']}\n\nQuestion: Who wrote it?\n\n{middle}Answer:"
+
+
+def test_the_published_refusal_form_is_read(tmp_path: Path) -> None:
+    content = {key: value for key, value in SMALL.items() if key != "refusal_instruction"}
+    content["positive_demos"] = content.pop("demos")
+    text = _prompt(_write(tmp_path, content), shots=2, refusal=True).render(ROW)
+    assert text.count("Do {Q} well.") == 3
+    assert "Lost" in text
+
+
+def test_prompts_by_task(small: str, tmp_path: Path) -> None:
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps({**SMALL, "instruction": "List."}), encoding="utf-8")
+    prompt = _prompt("", files={"em": small, "em5": str(other)})
+    assert prompt.render(ROW).startswith("Do {Q} well.")
+    assert prompt.render({**ROW, "task": "em5"}).startswith("List.")
+    with pytest.raises(RowError) as caught:
+        prompt.render({**ROW, "task": "cm"})
+    assert caught.value.reason == "no_prompt_for_task"
+    fallback = _prompt(small, files={"em5": str(other)})
+    assert fallback.render({**ROW, "task": "cm"}).startswith("Do {Q} well.")
+
+
+def test_a_prompt_crosses_processes_as_plain_data(small: str) -> None:
+    prompt = _prompt(small, shots=3, refusal=True)
+    plain = json.loads(json.dumps(prompt.to_plain()))
+    Path(small).unlink()
+    assert Prompt.from_plain(plain).render(ROW) == prompt.render(ROW)
+
+
+def test_identity_is_of_the_text_not_of_the_place(small: str, tmp_path: Path) -> None:
+    copied = tmp_path / "copy.json"
+    copied.write_bytes(Path(small).read_bytes())
+    assert _prompt(small).identity() == _prompt(str(copied)).identity()
+    assert _prompt(small).identity() != _prompt(small, shots=1).identity()
+    assert _prompt(small).identity() != _prompt(_changed(tmp_path, "instruction", "Other.")).identity()
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ({**ROW, "question": "  "}, "question_empty"),
+        ({**ROW, "question": None}, "question_empty"),
+        ({**ROW, "docs": [{"title": "x", "text": None}]}, "doc_without_text"),
+    ],
+)
+def test_bad_rows(small: str, row: dict, reason: str) -> None:
+    with pytest.raises(RowError) as caught:
+        _prompt(small).render(row)
+    assert caught.value.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("instruction", None, "instruction must be a text"),
+        ("doc_prompt", "no place", "doc_prompt must hold {P} exactly once"),
+        ("demo_prompt", "{INST} {Q}", "demo_prompt must hold {A} exactly once"),
+        ("demo_prompt", "{INST} {A}", "demo_prompt must hold {Q}"),
+        ("demos", {"a": 1}, "demos must be a list"),
+        ("demos.2.question", "", "demos[2].question"),
+        ("demos.1.answer", None, "demos[1].answer"),
+        ("demos.1.answer", "It is [2].", "demos[1].answer cites [2], but there are 1 documents"),
+        ("demos.0.docs.0.text", None, "demos[0].docs[0].text"),
+        ("refusal_demos.3.answer", [], "refusal_demos[3].answer"),
+        ("refusal_demo", [], "unknown key refusal_demo; did you mean refusal_demos?"),
+    ],
+)
+def test_errors_name_file_key_and_demonstration(tmp_path: Path, path: str, value: object, said: str) -> None:
+    file = _changed(tmp_path, path, value)
+    with pytest.raises(ConfigError) as caught:
+        load_prompt(file)
+    assert str(caught.value).startswith(file + ":")
+    assert said in str(caught.value)
+
+
+def test_files_that_are_not_there_or_not_json(tmp_path: Path) -> None:
+    with pytest.raises(PreflightError, match="nowhere"):
+        load_prompt(str(tmp_path / "nowhere.json"))
+    with pytest.raises(PreflightError, match="nowhere"):
+        load_prompt("package://trust/nowhere.json")
+    (tmp_path / "bad.json").write_text("{")
+    with pytest.raises(ConfigError, match="not JSON"):
+        load_prompt(str(tmp_path / "bad.json"))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"shots": 5}, "has 4"),
+        ({"shots": 9, "refusal": True}, "needs 5 of demos"),
+        ({"shots": -1}, "cannot be negative"),
+        ({"file": None}, "prompt.file is not set"),
+    ],
+)
+def test_options_that_do_not_fit(small: str, options: dict, said: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        _prompt(small, **options)
+
+
+def test_files_that_do_not_fit_the_options(tmp_path: Path) -> None:
+    without = _changed(tmp_path, "demo_prompt", "{INST} {Q} {A}")
+    with pytest.raises(ConfigError, match=r"prompt\.docs=0"):
+        _prompt(without)
+    assert _prompt(without, docs=0).render(ROW) == "Do {Q} well. What is {A} in {D}?"
+    plain = {key: value for key, value in SMALL.items() if not key.startswith("refusal")}
+    with pytest.raises(ConfigError, match="refusal_demos"):
+        _prompt(_write(tmp_path, plain), refusal=True)

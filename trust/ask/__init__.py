@@ -1,0 +1,58 @@
+"""The asks: all that a metric or a builder may want from a model.
+
+A metric awaits answers and reads like its formula; who answers, in which batches, and whether the answer was known
+already is the runner's business (`trust.ask.runner`). Nothing here imports a model library.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from trust.errors import RowError
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Answer to `entails`.
+
+    Attributes:
+        label: 1 if the premise entails the hypothesis, else 0.
+        p_yes: the judge's probability of "yes", 0 to 1 (for the lexical judge: word recall).
+        truncated: whether the judge had to cut its input.
+    """
+
+    label: int
+    p_yes: float
+    truncated: bool = False
+
+
+@dataclass(frozen=True)
+class Completion:
+    """Answer to `complete`: the text, why it ended (`stop`, `length`) and token counts."""
+
+    text: str
+    finish_reason: str
+    prompt_tokens: int
+    output_tokens: int
+
+
+class AskFailed(RowError):
+    """A model could not answer. The row that asked becomes a failed row."""
+
+
+class Ask(Protocol):
+    """What a row's coroutine may await. `role`, `sentence` (from 0) and `doc` (from 1) say what an ask was for; they
+    are written beside the score, so that every number can be traced to the verdicts behind it."""
+
+    async def entails(
+        self, premise: str, hypothesis: str, *, role: str = "", sentence: int | None = None, doc: int | None = None
+    ) -> Verdict: ...
+
+    async def complete(self, messages: list[dict[str, str]] | str, sampling: dict[str, Any]) -> Completion: ...
+
+
+def ask_hash(ask: str, inputs: dict[str, Any]) -> str:
+    """Identity of one ask: 16 hex digits of a sha256 over its kind and inputs."""
+    text = json.dumps([ask, inputs], ensure_ascii=False, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

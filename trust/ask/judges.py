@@ -1,0 +1,52 @@
+"""Which backend answers `entails`: its config, its fingerprint, and how it is built in an actor."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from trust import config as configs
+from trust.ask.lexical import LexicalConfig, LexicalJudge
+from trust.ask.t5 import T5Config, T5Judge, judge_fingerprint
+
+CHOICES: dict[str, type] = {"t5": T5Config, "lexical": LexicalConfig}
+
+
+@dataclass
+class JudgeConfig:
+    """One backend an ask."""
+
+    entails: Any = field(default_factory=T5Config, metadata={"choices": CHOICES, "by": "backend"})
+
+
+def build_entails(values: dict[str, Any]) -> Any:
+    """The judge for plain config values, with its model loaded."""
+    config = configs.build(CHOICES[values["backend"]], values, "judge.entails")
+    return T5Judge(config) if isinstance(config, T5Config) else LexicalJudge(config)
+
+
+def entails_fingerprint(config: T5Config | LexicalConfig) -> str:
+    """Identity of the judge's answers, without loading it."""
+    if isinstance(config, T5Config):
+        return judge_fingerprint(config)
+    return LexicalJudge(config).fingerprint
+
+
+def preflight(config: T5Config | LexicalConfig) -> None:
+    """Whether the judge's model is there. Raises PreflightError."""
+    from trust import models
+
+    if isinstance(config, T5Config):
+        models.preflight(config.model, config.revision)
+
+
+def describe(config: T5Config | LexicalConfig) -> str:
+    """The judge in words, for summaries and reports."""
+    if isinstance(config, T5Config):
+        return f"t5 {config.model}" + (f"@{config.revision}" if config.revision else "") + f" {config.dtype}"
+    return f"lexical (word recall >= {config.threshold:g}, no model: for smoke runs)"
+
+
+def identity(config: JudgeConfig) -> dict[str, str]:
+    """What of the judges changes results."""
+    return {"entails": entails_fingerprint(config.entails)}
+
+

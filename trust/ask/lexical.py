@@ -1,0 +1,60 @@
+"""Entailment by word recall: no model, for smoke runs and as a floor. Every report marks numbers that rest on it."""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trust.ask import Verdict
+from trust.errors import ConfigError
+from trust.fingerprint import fingerprint
+
+_WORD = re.compile(r"\w+")
+# Scripts written without spaces: one character is the unit there, a run of letters elsewhere.
+_UNSPACED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+
+
+@dataclass
+class LexicalConfig:
+    """The lexical judge.
+
+    Attributes:
+        threshold: share of the hypothesis' distinct words that the premise must hold.
+    """
+
+    backend: str = "lexical"
+    threshold: float = 0.8
+    batch_size: int = 256
+
+    def __post_init__(self) -> None:
+        if not 0 < self.threshold <= 1:
+            raise ConfigError(f"judge.entails.threshold={self.threshold}: a share above 0, at most 1")
+
+
+class LexicalJudge:
+    """Label 1 where the premise holds at least `threshold` of the hypothesis' distinct words; p_yes is that share."""
+
+    def __init__(self, config: LexicalConfig) -> None:
+        self.batch_size = config.batch_size
+        self.threshold = config.threshold
+        self.fingerprint = fingerprint({"backend": "lexical", "threshold": config.threshold, "version": 1})
+
+    def answer_batch(self, inputs: Sequence[dict[str, Any]]) -> list[Verdict]:
+        answers = []
+        for pair in inputs:
+            wanted = set(words(pair["hypothesis"]))
+            recall = len(wanted & set(words(pair["premise"]))) / len(wanted) if wanted else 0.0
+            answers.append(Verdict(int(recall >= self.threshold), recall))
+        return answers
+
+
+def words(text: str) -> list[str]:
+    """Lower-case words of `text`; single characters for scripts without spaces."""
+    found = []
+    for word in _WORD.findall(unicodedata.normalize("NFKC", text).casefold()):
+        if _UNSPACED.search(word):
+            found.extend(word)
+        else:
+            found.append(word)
+    return found

@@ -1,0 +1,182 @@
+"""`complete`, answered by a vLLM engine that lives in this process's children; it batches requests by itself."""
+
+import os
+import sys
+import uuid
+import weakref
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+from trust import models
+from trust.ask import AskFailed, Completion
+from trust.ask.engine import EngineConfig, check_extra, engine_args, identity
+from trust.errors import PreflightError
+from trust.fingerprint import fingerprint
+from trust.models import ModelConfig
+from trust.storage import open_storage
+
+
+class BackendDead(RuntimeError):
+    """The engine is gone for good: whoever holds it must be replaced. No row is at fault."""
+
+
+class VllmBackend:
+    """An engine and its tokenizer. Use it from one event loop.
+
+    Args:
+        config: `model` (ModelConfig), `engine` (EngineConfig), and `storage` where the model lies on s3://, as plain
+            containers.
+
+    Raises:
+        PreflightError: model or engine cannot be used; says why.
+    """
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self._config = config
+        self.model = ModelConfig(**config["model"])
+        self.engine_config = EngineConfig(**config["engine"])
+        storage = open_storage(config=config.get("storage"))
+        directory = models.fetch(self.model.path, self.model.revision, storage)
+        _set_environment(directory)
+        args = engine_args(directory, self.engine_config, self.model)
+        check_extra(self.engine_config.extra)
+        self._tokenizer = _load_tokenizer(directory, self.model.revision)
+        held = [_start(args, self.engine_config.device)]
+        self._held = held
+        # Also runs when the process ends without `close`: an engine that is left to it prints that it died.
+        self._closing = weakref.finalize(self, _stop, held)
+        self.max_model_len: int = self._engine.model_config.max_model_len
+
+    @property
+    def _engine(self) -> Any:
+        if not self._held:
+            raise RuntimeError("this backend is closed")
+        return self._held[0]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """16 hex digits over all that changes answers."""
+        return fingerprint(identity(self.model, self.engine_config, self._config.get("storage")))
+
+    @property
+    def has_chat_template(self) -> bool:
+        return bool(self._tokenizer.chat_template)
+
+    async def answer(self, inputs: Mapping[str, Any]) -> Completion:
+        """One completion.
+
+        Args:
+            inputs: `messages` (chat messages, or a text that is sent as it is) and `sampling` (temperature, top_p,
+                max_tokens, seed, stop); other keys are left alone.
+
+        Raises:
+            AskFailed: `prompt_too_long`, `prompt_refused`, `engine_error`: this request's own fault.
+            BackendDead: the engine is gone. In a Ray actor the process ends instead, so that Ray starts another.
+        """
+        from vllm.exceptions import VLLMClientError
+        from vllm.v1.engine.exceptions import EngineDeadError
+
+        sampling = dict(inputs["sampling"])
+        tokens = self._encode(inputs["messages"])
+        if len(tokens) >= self.max_model_len:
+            raise AskFailed(
+                "prompt_too_long",
+                f"the prompt has {len(tokens)} tokens and the answer may take {sampling.get('max_tokens')}, but the "
+                f"context holds {self.max_model_len}; show fewer documents or demonstrations, or raise "
+                "model.max_model_len",
+            )
+        try:
+            return await self._generate(tokens, sampling)
+        except EngineDeadError as error:
+            raise self._dead(error) from error
+        except (VLLMClientError, ValueError) as error:
+            raise AskFailed("prompt_refused", f"the engine refuses this request: {_one_line(error)}") from error
+        except Exception as error:
+            if self._engine.errored:
+                raise self._dead(error) from error
+            raise AskFailed("engine_error", f"the engine failed on this request: {_one_line(error)}") from error
+
+    def close(self) -> None:
+        """Ends the engine's processes. No request may be under way."""
+        self._closing()
+
+    async def _generate(self, tokens: list[int], sampling: dict[str, Any]) -> Completion:
+        from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind
+
+        params = SamplingParams(**sampling, output_kind=RequestOutputKind.FINAL_ONLY)
+        prompt: Any = {"type": "token", "prompt_token_ids": tokens}
+        final = None
+        async for step in self._engine.generate(prompt, params, request_id=uuid.uuid4().hex):
+            final = step
+        if final is None:
+            raise RuntimeError("the engine ended the request without an answer")
+        output = final.outputs[0]
+        return Completion(output.text, output.finish_reason or "stop", len(tokens), len(output.token_ids))
+
+    def _encode(self, messages: list[dict[str, str]] | str) -> list[int]:
+        if isinstance(messages, str):
+            return list(self._tokenizer(messages)["input_ids"])
+        try:
+            encoded = self._tokenizer.apply_chat_template(
+                messages,
+                add_generation_prompt=True,
+                tokenize=True,
+                return_dict=True,
+                **self.model.chat_template_kwargs,
+            )
+        except Exception as error:  # templates are programs: they raise what they like
+            raise AskFailed("prompt_refused", f"the chat template refuses this prompt: {_one_line(error)}") from error
+        return list(encoded["input_ids"])
+
+    def _dead(self, error: BaseException) -> BackendDead:
+        message = f"the engine of {self.model.name} died: {_one_line(error)}"
+        if _in_ray_actor():
+            # Ray restarts an actor whose process is gone; one that raises would go on failing its rows.
+            print(message, file=sys.stderr, flush=True)
+            os._exit(1)
+        return BackendDead(message)
+
+
+def _start(args: dict[str, Any], device: str) -> Any:
+    from vllm.engine.arg_utils import AsyncEngineArgs
+    from vllm.platforms import current_platform
+    from vllm.v1.engine.async_llm import AsyncLLM
+
+    if current_platform.is_cpu() != (device == "cpu"):
+        built = "cpu" if current_platform.is_cpu() else "gpu"
+        raise PreflightError(f"engine.device={device}, but the vLLM installed here runs on {built}: set engine={built}")
+    try:
+        return AsyncLLM.from_engine_args(AsyncEngineArgs(**args))
+    except Exception as error:
+        raise PreflightError(f"vLLM could not start with {args['model']}: {_one_line(error)}") from error
+
+
+def _stop(held: list[Any]) -> None:
+    """Ends the engine in `held` and lets go of it, so that nothing of it is left for the interpreter's last moments."""
+    if held:
+        held.pop().shutdown(timeout=20)
+
+
+def _load_tokenizer(directory: str, revision: str | None) -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(directory, revision=revision, trust_remote_code=False)
+
+
+def _set_environment(directory: str) -> None:
+    """Settings that vLLM reads when it is imported; what the user set stays."""
+    os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
+    if os.path.isdir(directory):
+        os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+
+def _in_ray_actor() -> bool:
+    ray = sys.modules.get("ray")
+    return bool(ray and ray.is_initialized() and ray.get_runtime_context().get_actor_id())
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300] or type(error).__name__

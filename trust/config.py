@@ -1,0 +1,229 @@
+"""Strict composition: Hydra, then a recursive check against the dataclasses.
+
+Hydra alone lets `+judge.modle=x` pass. Here every key of the composed config must be a field of the job's dataclass;
+what a group chooses (say, which backend answers `entails`) chooses the dataclass that its keys are checked against.
+Hydra stays in the driver: what leaves this module is plain dataclasses without interpolations.
+"""
+
+import dataclasses
+import difflib
+import types
+import typing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override, OverrideType
+from hydra.errors import HydraException
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from trust.errors import ConfigError
+from trust.storage import StorageConfig
+
+CONF = Path(__file__).resolve().parents[1] / "conf"
+MODES = ("strict", "upstream")
+
+T = TypeVar("T")
+
+
+@dataclass
+class ClusterConfig:
+    """Which Ray cluster, and how many actors a job may use on it.
+
+    Attributes:
+        address: of a running cluster; null joins the one a submitted job runs on, else starts Ray on this machine.
+        min_actors: actors kept from the start.
+        max_actors: actors the pool may grow to.
+        actor_cpus: CPUs one actor takes; null is all of a node's shared among its actors for models, 1 otherwise.
+        max_restarts: times that an actor whose process died is started again before the job stops.
+        units_in_flight: units one actor works on at once, so that a model never runs dry at a unit's border.
+    """
+
+    address: str | None = None
+    min_actors: int = 1
+    max_actors: int = 1
+    actor_cpus: float | None = None
+    units_in_flight: int = 3
+    max_restarts: int = 3
+
+
+@dataclass
+class JobConfig:
+    """What every job has.
+
+    Attributes:
+        run: name of the run; tables lie in `{storage.root}/{run}`.
+        compat: `strict` (what is right) or `upstream` (the published arithmetic, bug for bug).
+        unit_rows: rows of a work unit; at most the units in flight are lost by a kill.
+        max_failed: share of rows that may fail before rates are withheld and the job exits with 3.
+        overwrite: replace what another config left under the same run.
+        retry_failed: do failed rows again, keep the others.
+    """
+
+    run: str = "run"
+    storage: StorageConfig = field(default_factory=StorageConfig)
+    cluster: ClusterConfig = field(default_factory=ClusterConfig)
+    compat: str = "strict"
+    unit_rows: int = 256
+    max_failed: float = 0.01
+    overwrite: bool = False
+    retry_failed: bool = False
+
+    def __post_init__(self) -> None:
+        one_of("compat", self.compat, MODES)
+        if not self.run or set(self.run) & set("/\\ ") or self.run.startswith((".", "_")):
+            raise ConfigError(f"run={self.run!r}: a run's name has no slash or space and does not begin with . or _")
+        if self.unit_rows < 1:
+            raise ConfigError(f"unit_rows={self.unit_rows}: must be at least 1")
+        if not 0 <= self.max_failed <= 1:
+            raise ConfigError(f"max_failed={self.max_failed}: a share between 0 and 1")
+        if not 1 <= self.cluster.min_actors <= self.cluster.max_actors:
+            raise ConfigError("cluster.min_actors must be at least 1 and at most cluster.max_actors")
+
+
+def load(job: str, schema: type[T], arguments: list[str]) -> T:
+    """The config of `job` from `conf/{job}.yaml` and command-line words, checked against `schema`.
+
+    Raises:
+        ConfigError: names the key at fault and the nearest right one.
+    """
+    words = [_prepare(override) for override in _parse(arguments)]
+    GlobalHydra.instance().clear()
+    try:
+        with initialize_config_dir(str(CONF), version_base="1.3"):
+            composed = compose(config_name=job, overrides=words)
+        plain = OmegaConf.to_container(composed, resolve=True, throw_on_missing=False)
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ConfigError(" ".join(str(error).split())) from error
+    return build(schema, plain)
+
+
+def build(schema: type[T], values: Any, path: str = "") -> T:
+    """`values` (plain containers) as the dataclass `schema`, every key and type checked.
+
+    A field with metadata `{"choices": {name: dataclass}, "by": key}` takes the dataclass that its own `key` names.
+    """
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path or 'config'}: expected keys, got {values!r}")
+    hints = typing.get_type_hints(schema)
+    fields = {item.name: item for item in dataclasses.fields(schema) if item.init}  # type: ignore[arg-type]
+    for key in values:
+        if key not in fields:
+            raise ConfigError(_unknown(_dotted(path, str(key)), str(key), [_dotted(path, name) for name in fields]))
+    made = {}
+    for key, value in values.items():
+        where = _dotted(path, key)
+        metadata = fields[key].metadata
+        if "choices" in metadata and isinstance(value, dict):
+            made[key] = _choose(metadata["choices"], metadata["by"], value, where)
+        else:
+            made[key] = _convert(hints[key], value, where)
+    missing = [
+        name
+        for name, item in fields.items()
+        if name not in made
+        and item.default is dataclasses.MISSING
+        and item.default_factory is dataclasses.MISSING
+    ]
+    if missing:
+        raise ConfigError(f"{_dotted(path, missing[0])} is not set: add {_dotted(path, missing[0])}=...")
+    return schema(**made)
+
+
+def one_of(key: str, value: str, choices: typing.Iterable[str]) -> None:
+    """Raises ConfigError where `value` is none of `choices`."""
+    choices = list(choices)
+    if value not in choices:
+        raise ConfigError(f"{key}={value}: unknown value{_nearest(str(value), choices)} (choices: {', '.join(choices)})")
+
+
+def plain(config: Any) -> dict[str, Any]:
+    """A config dataclass as plain containers, to cross to Ray and into manifests."""
+    return dataclasses.asdict(config)
+
+
+def _parse(arguments: list[str]) -> list[Override]:
+    for word in arguments:
+        if "=" not in word and not word.startswith("~"):
+            raise ConfigError(f"{word!r} is not of the form key=value")
+    try:
+        return OverridesParser.create().parse_overrides(arguments)
+    except HydraException as error:
+        first = str(error).splitlines()[0]
+        raise ConfigError(f"{first} (quote values with special characters: \"key='a, b'\")") from error
+
+
+def _prepare(override: Override) -> str:
+    key, line = override.key_or_group, override.input_line or ""
+    if override.type == OverrideType.DEL:
+        raise ConfigError(f"{line}: keys cannot be deleted; set the value you want instead")
+    if override.is_sweep_override():
+        raise ConfigError(f"{line}: one job runs one config; give one value")
+    value = line.split("=", 1)[1]
+    folder = CONF / key
+    if folder.is_dir():
+        options = sorted(file.stem for file in folder.glob("*.yaml"))
+        chosen = override.value()
+        for option in chosen if isinstance(chosen, list) else [chosen]:
+            one_of(key, str(option), options)
+        return f"{key}={value}"
+    return f"++{key}={value}"
+
+
+def _choose(choices: dict[str, type], by: str, value: dict[str, Any], path: str) -> Any:
+    kind = value.get(by)
+    if kind is None:
+        raise ConfigError(f"{_dotted(path, by)} is not set (choices: {', '.join(choices)})")
+    one_of(_dotted(path, by), str(kind), choices)
+    return build(choices[kind], value, path)
+
+
+def _convert(hint: Any, value: Any, path: str) -> Any:
+    if value == "???":
+        raise ConfigError(f"{path} is not set: add {path}=...")
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:
+        return value
+    if origin in (typing.Union, types.UnionType):
+        if value is None and type(None) in arguments:
+            return None
+        errors = []
+        for option in arguments:
+            if option is type(None):
+                continue
+            try:
+                return _convert(option, value, path)
+            except ConfigError as error:
+                errors.append(error)
+        raise errors[0]
+    if dataclasses.is_dataclass(hint):
+        return build(hint, value, path)  # type: ignore[arg-type]
+    if origin is list and isinstance(value, list):
+        return [_convert(arguments[0], item, f"{path}[{i}]") for i, item in enumerate(value)]
+    if origin is dict and isinstance(value, dict):
+        return {str(key): _convert(arguments[1], item, _dotted(path, str(key))) for key, item in value.items()}
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if hint is str and isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)  # a run or a revision may look like a number
+    if isinstance(hint, type) and isinstance(value, hint) and (hint is not int or not isinstance(value, bool)):
+        return value
+    name = getattr(origin or hint, "__name__", str(hint))
+    raise ConfigError(f"{path}={value!r}: must be {'a ' + name if value is not None else name + ', not null'}")
+
+
+def _dotted(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key
+
+
+def _unknown(path: str, key: str, known: list[str]) -> str:
+    return f"unknown key {path}{_nearest(path, known)}; known here: {', '.join(sorted(known))}"
+
+
+def _nearest(word: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    return f"; did you mean {near[0]}?" if near else ""

@@ -1,0 +1,91 @@
+"""Metrics: a row function that awaits asks and returns additive terms, and a final function over their sums.
+
+To add one: a module here with a class of this shape, one file in `conf/metrics`, one test. Nothing in this package
+knows Ray, vLLM or torch.
+"""
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from trust.ask import Ask
+
+METRICS = {"trust_score": "trust.metrics.trust_score"}  # name -> module with METRIC and CONFIG
+
+Row = Mapping[str, Any]  # one row of the responses table (trust.tables), map columns as dicts
+
+
+@dataclass(frozen=True)
+class RowScore:
+    """What a metric says of one response.
+
+    Attributes:
+        terms: additive terms, keys from the metric's `terms`; a missing key counts as 0.
+        values: what people want to see of this row (0 to 1 or counts); a missing key means not applicable.
+        trace: how the score came about (plain JSON types), for the report.
+        status: `scored` or `na`; failures are raised as `RowError`.
+    """
+
+    terms: dict[str, float] = field(default_factory=dict)
+    values: dict[str, float] = field(default_factory=dict)
+    trace: dict[str, Any] = field(default_factory=dict)
+    status: str = "scored"
+    reason: str | None = None
+    detail: str | None = None
+
+
+class Stat(NamedTuple):
+    """A published statistic over sums.
+
+    Attributes:
+        value: shape (1 + replicates,); index 0 is the point estimate, the rest its bootstrap; NaN is not applicable.
+        n: rows in its denominator.
+        successes: for a plain proportion, how many of the `n` (its interval is Wilson's); else None.
+        bounds: the range the statistic can take, None if it has none.
+    """
+
+    value: np.ndarray
+    n: int
+    successes: int | None = None
+    bounds: tuple[float, float] | None = (0.0, 100.0)
+
+
+class Metric(Protocol):
+    """A metric. `terms` fixes the order of the summed vector; `final` gets each term's sums, shape (1 + replicates,).
+
+    `preflight` raises PreflightError where something the metric reads (language data, say) is not installed.
+    """
+
+    name: str
+    terms: tuple[str, ...]
+
+    def preflight(self) -> None: ...
+
+    async def row(self, row: Row, ask: Ask) -> RowScore: ...
+
+    def final(self, sums: Mapping[str, np.ndarray], task: str) -> dict[str, Stat]: ...
+
+
+def names() -> list[str]:
+    """Metrics that `metrics=[...]` may name."""
+    return sorted(METRICS)
+
+
+def build(options: Mapping[str, Any], compat: str) -> list[Metric]:
+    """The metrics named in `options` (name -> its options), checked.
+
+    Raises:
+        ConfigError: an unknown metric or option; the nearest right one is named.
+    """
+    from trust.config import build as build_config
+    from trust.config import one_of
+
+    made = []
+    for name, values in options.items():
+        one_of("metrics", name, METRICS)
+        module = importlib.import_module(METRICS[name])
+        made.append(module.METRIC(build_config(module.CONFIG, dict(values or {}), f"metrics.{name}"), compat))
+    return made

@@ -1,0 +1,184 @@
+"""Trust-Score: grounded refusals (F1_GR), answer correctness (F1_AC), grounded citations (F1_GC), and their mean.
+
+Source: arXiv 2409.11242, sec. 3 and App. D; the published evaluator's reading of it is the mode `upstream`.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from trust.ask import Ask
+from trust.compat import choices
+from trust.errors import ConfigError
+from trust.metrics import Row, RowScore, Stat, basic, citations, cm, correctness, em, em5
+from trust.metrics.ratios import Sums
+from trust.metrics.response import Reading, Rules, read
+from trust.text.citations import DEFAULT_STYLES, STYLES
+from trust.text.refusals import FLAG, THRESHOLD, Detector
+from trust.text.sentences import preflight
+
+_FINAL = {"em": em.final, "em5": em5.final, "cm": cm.final}
+_F1_AC = {"em": "calib_str_em_f1", "em5": "calib_qampari_em_f1", "cm": "calib_claims_nli_f1"}
+
+
+@dataclass
+class TrustScoreConfig:
+    """Options of the metric.
+
+    Attributes:
+        at_most_citations: citations a sentence that count, 1 or more; null for all.
+        refusal_phrases: your own ways to refuse, beside those of `trust/text/refusals.yaml` (strict).
+        citation_styles: brackets that hold citations: `square` [1], `lenticular` 【1】, `round` (1) (strict).
+        refusal_flag: the sentence that responses are compared with (upstream); null for the published one.
+        refusal_threshold: fuzzy ratio above which a response is a refusal, 0 to 100 (upstream); null for 85.
+    """
+
+    at_most_citations: int | None = 3
+    refusal_phrases: list[str] = field(default_factory=list)
+    citation_styles: list[str] = field(default_factory=lambda: list(DEFAULT_STYLES))
+    refusal_flag: str | None = None
+    refusal_threshold: int | None = None
+
+
+class TrustScore:
+    """The metric (trust.metrics.Metric) for the tasks em, em5 and cm; a row of task none has no correctness.
+
+    Args:
+        config: options.
+        compat: `strict` or `upstream`.
+
+    Raises:
+        ConfigError: an option is out of range, or does nothing in this mode.
+    """
+
+    name = "trust_score"
+    terms = (*basic.TERMS, *correctness.TERMS, *em5.TERMS, *citations.TERMS)
+
+    def __init__(self, config: TrustScoreConfig, compat: str) -> None:
+        self.choices = choices(compat)
+        _check(config, compat)
+        self._rules = Rules(
+            choices=self.choices,
+            detector=Detector(config.refusal_phrases),
+            styles=tuple(config.citation_styles),
+            flag=config.refusal_flag or FLAG,
+            threshold=THRESHOLD if config.refusal_threshold is None else config.refusal_threshold,
+            cap=config.at_most_citations,
+        )
+
+    def preflight(self) -> None:
+        """Raises PreflightError where the sentence splitter's data is missing."""
+        if self.choices.sentences == "punkt":
+            preflight()
+
+    async def row(self, row: Row, ask: Ask) -> RowScore:
+        """Score one response; roles of its asks: `citation_recall`, `citation_precision`, `citation_rest`, `claim`.
+
+        Raises:
+            RowError: the row cannot be read, or a judge could not answer.
+        """
+        reading = read(row, self._rules)
+        statements = citations.read(reading, self._rules)
+        correct, _ = await asyncio.gather(
+            self._correctness(reading, ask), citations.judge(reading, statements, ask, self._rules)
+        )
+        terms, values = basic.score(reading, self.choices)
+        cited_terms, cited_values = citations.score(reading, statements, self._rules)
+        return RowScore(
+            terms=terms | correct.terms | cited_terms,
+            values=values | correct.values | cited_values,
+            trace=_trace(reading, correct, statements),
+        )
+
+    def final(self, sums: Mapping[str, np.ndarray], task: str) -> dict[str, Stat]:
+        """The published statistics of a task, in the published order; then, in strict mode, what upstream lacks."""
+        own = Sums(sums, self.choices.undefined)
+        stats = basic.final(own, self.choices)
+        if task in _FINAL:
+            stats |= _FINAL[task](own, self.choices)
+        stats |= citations.final(own, self.choices)
+        if task in _F1_AC:
+            parts = [stats[key].value for key in ("macro_f1", _F1_AC[task], "answered_citation_f1")]
+            stats["trust_score"] = Stat(np.mean(parts, axis=0), own.rows("rows"))
+        if self.choices.empty == "empty":
+            stats |= {"empty_num": own.count("empty")} | citations.final_pooled(own)
+        return stats
+
+    async def _correctness(self, reading: Reading, ask: Ask) -> "_Correct":
+        if reading.task == "em5":
+            listed = em5.read_list(reading, em5.read_items(reading, self._rules), self.choices)
+            terms, values = em5.score(reading, listed, self.choices)
+            gold = {reading.normal(alias, self.choices) for aliases in reading.answers for alias in aliases}
+            shown = [{"text": t, "correct": f in gold} for t, f in zip(listed.texts, listed.forms, strict=True)]
+            return _Correct(terms, values, listed.found, shown)
+        if reading.task == "em":
+            found = em.found(reading, self.choices)
+        elif reading.task == "cm":
+            found = await cm.found(reading, ask, self.choices)
+        else:
+            return _Correct({}, {}, None)
+        return _Correct(*correctness.share(reading, found), found)
+
+
+METRIC = TrustScore
+CONFIG = TrustScoreConfig
+
+
+@dataclass(frozen=True)
+class _Correct:
+    terms: dict[str, float]
+    values: dict[str, float]
+    found: list[bool] | None
+    predictions: list[dict[str, Any]] | None = None
+
+
+def _trace(reading: Reading, correct: _Correct, statements: list[citations.Statement]) -> dict[str, Any]:
+    answers = []
+    for index, aliases in enumerate(reading.answers):
+        supported = reading.supported[index] if reading.supported is not None else None
+        found = bool(correct.found[index]) if correct.found is not None else None
+        answers.append({"answer": (aliases or [""])[0], "aliases": aliases, "supported": supported, "found": found})
+    trace: dict[str, Any] = {
+        "answerable": reading.answerable,
+        "response": reading.response,
+        "refusal": {"ratio": reading.ratio, "phrase": reading.phrase},
+        "answers": answers,
+        "sentences": [
+            {
+                "text": statement.text,
+                "hypothesis": statement.hypothesis,
+                "citations": statement.citations,
+                "recall": statement.recall,
+                "p_yes": statement.p_yes,
+            }
+            for statement in statements
+        ],
+    }
+    if correct.predictions is not None:
+        trace["predictions"] = correct.predictions
+    return trace
+
+
+def _check(config: TrustScoreConfig, compat: str) -> None:
+    if config.at_most_citations is not None and config.at_most_citations < 1:
+        raise ConfigError(
+            f"metrics.trust_score.at_most_citations={config.at_most_citations}: must be 1 or more, or null"
+        )
+    if config.refusal_threshold is not None and not 0 <= config.refusal_threshold <= 100:
+        raise ConfigError(f"metrics.trust_score.refusal_threshold={config.refusal_threshold}: must be from 0 to 100")
+    if unknown := [style for style in config.citation_styles if style not in STYLES]:
+        raise ConfigError(f"metrics.trust_score.citation_styles={unknown}: known are {', '.join(STYLES)}")
+    if not config.citation_styles:
+        raise ConfigError(f"metrics.trust_score.citation_styles is empty: choose from {', '.join(STYLES)}")
+    if any(not phrase.strip() for phrase in config.refusal_phrases):
+        raise ConfigError("metrics.trust_score.refusal_phrases holds an empty phrase")
+    default = TrustScoreConfig()
+    idle = ("refusal_flag", "refusal_threshold") if compat == "strict" else ("refusal_phrases", "citation_styles")
+    if changed := [name for name in idle if getattr(config, name) != getattr(default, name)]:
+        other = "upstream" if compat == "strict" else "strict"
+        raise ConfigError(
+            f"metrics.trust_score.{changed[0]} does something only in compat={other}; this is compat={compat}"
+        )

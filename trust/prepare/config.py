@@ -1,0 +1,96 @@
+"""What a user says about a file: where it lies, what it holds, and how its columns are called."""
+
+import posixpath
+from dataclasses import dataclass, field
+
+from trust.config import one_of
+from trust.errors import ConfigError
+
+KINDS = ("trust",)
+TASKS = ("em", "em5", "cm", "none")
+OUTPUTS = ("ignore", "require", "split")
+
+ROW_COLUMNS = (
+    "id",
+    "question",
+    "answers",
+    "docs",
+    "output",
+    "references",
+    "dataset",
+    "language",
+    "task",
+    "model",
+    "prompt",
+    "draw",
+    "source",
+    "history",
+    "fact",
+)
+DOC_COLUMNS = ("doc_id", "doc_title", "doc_text", "doc_score", "answers_found", "rec_score")
+
+_COMPRESSED = (".gz", ".zst")
+_FORMATS = (".jsonl", ".ndjson", ".json", ".parquet")
+
+
+@dataclass
+class DataConfig:
+    """A data set as it lies in files.
+
+    Attributes:
+        kind: how rows are read; `trust` is the published Trust-Score form with ALCE's forms of gold answers.
+        path: a file, a folder or a glob, local or s3://.
+        name: name of the data set, first part of every sample_id; null takes the file's or folder's name.
+        task: how correctness is measured: `em` short answers, `em5` lists, `cm` claims, `none`; a row's own wins.
+        language: of the rows (a BCP 47 tag such as `en`); a row's own `language` wins, null means `und`.
+        model: whose outputs the file holds; a row's own `model` wins.
+        prompt: name of the prompt behind the outputs; a row's own `prompt` wins.
+        outputs: what becomes of a row's `output`: `ignore` it, `require` one in each row (table responses), or `split`
+            rows with one (responses) from rows without (samples).
+        columns: our name -> where the file has it, as a dotted path (`question: input.query`); an empty path says that
+            the file has no such column, and one of that name is the user's own. Document columns are looked up in each
+            document.
+        max_docs: keep only the first so many documents of a row; null keeps all.
+    """
+
+    kind: str = "trust"
+    path: str | None = None
+    name: str | None = None
+    task: str | None = None
+    language: str | None = None
+    model: str = "unknown"
+    prompt: str = "unknown"
+    outputs: str = "ignore"
+    columns: dict[str, str] = field(default_factory=dict)
+    max_docs: int | None = None
+
+    def __post_init__(self) -> None:
+        one_of("data.kind", self.kind, KINDS)
+        one_of("data.outputs", self.outputs, OUTPUTS)
+        if self.task is not None:
+            one_of("data.task", self.task, TASKS)
+        for name in self.columns:
+            one_of("data.columns", name, (*ROW_COLUMNS, *DOC_COLUMNS))
+        if self.max_docs is not None and self.max_docs < 1:
+            raise ConfigError(f"data.max_docs={self.max_docs}: must be at least 1, or null for all")
+        for key in ("name", "language", "model", "prompt"):
+            value = getattr(self, key)
+            if value is not None and not value.strip():
+                raise ConfigError(f"data.{key} is empty")
+
+
+def dataset_name(data: DataConfig) -> str:
+    """The data set's name: `data.name`, else the name of the file or folder at `data.path`.
+
+    It never depends on how the rows are spread over files, since it is a part of their ids: a glob is named after the
+    folder above its first wildcard.
+    """
+    if data.name:
+        return data.name
+    parts = (data.path or "").rstrip("/").split("/")
+    wild = next((i for i, part in enumerate(parts) if any(mark in part for mark in "*?[")), None)
+    name = posixpath.basename("/".join(parts[:wild]))
+    if wild is None:
+        for suffixes in (_COMPRESSED, _FORMATS):
+            name = next((name[: -len(end)] for end in suffixes if name.endswith(end) and name != end), name)
+    return name or "data"

@@ -1,0 +1,111 @@
+"""Which files a `data.path` means, and in which format each is."""
+
+import difflib
+import json
+import posixpath
+from dataclasses import dataclass
+
+from trust.errors import ConfigError, PreflightError
+from trust.prepare.config import DataConfig
+from trust.storage import FileInfo, Storage, absolute
+
+_FORMATS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".parquet": "parquet"}
+_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+_KNOWN = ".json, .jsonl, .ndjson (each also with .gz or .zst) or .parquet"
+_SNIFF = 1 << 20
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file to read.
+
+    Attributes:
+        format: `json` (one list, or an object that holds it), `jsonl` or `parquet`.
+        compression: `gzip`, `zstd` or null; of Parquet always null (it compresses inside).
+    """
+
+    path: str
+    size: int
+    format: str
+    compression: str | None
+
+
+def find_files(data: DataConfig, storage: Storage) -> tuple[list[InputFile], list[str]]:
+    """The files of `data.path`, sorted by path, and warnings about what was left out.
+
+    Raises:
+        ConfigError: no path is set.
+        PreflightError: nothing is there, or nothing that can be read; names the nearest name that is.
+    """
+    if not data.path:
+        raise ConfigError("data.path is not set: add data.path=FILE (a file, a folder or a glob, local or s3://)")
+    path = absolute(data.path)
+    try:
+        found = storage.list_files(path)
+    except OSError as error:
+        raise PreflightError(f"data.path={data.path}: cannot be listed: {' '.join(str(error).split())}") from error
+    if not found:
+        raise PreflightError(f"data.path={data.path}: no such file or folder{_nearest(path, storage)}")
+    if len(found) == 1 and found[0].path == path:
+        return [_describe(found[0], storage)], []
+    known = [file for file in found if _split(file.path)[0]]
+    if not known:
+        raise PreflightError(f"data.path={data.path}: none of its {len(found)} files ends in {_KNOWN}")
+    skipped = [file.path for file in found if not _split(file.path)[0]]
+    warnings = []
+    if skipped:
+        warnings.append(f"{len(skipped)} files are not read, since they end in none of {_KNOWN}: {skipped[0]} ...")
+    return [_describe(file, storage) for file in known], warnings
+
+
+def _split(path: str) -> tuple[str | None, str | None]:
+    """Format and compression by the name alone."""
+    stem, suffix = posixpath.splitext(path.lower())
+    compression = _COMPRESSIONS.get(suffix)
+    if compression:
+        suffix = posixpath.splitext(stem)[1]
+    kind = _FORMATS.get(suffix)
+    return (None, None) if kind == "parquet" and compression else (kind, compression)
+
+
+def _describe(file: FileInfo, storage: Storage) -> InputFile:
+    kind, _ = _split(file.path)
+    compression = _COMPRESSIONS.get(posixpath.splitext(file.path)[1])
+    if file.size == 0:
+        raise PreflightError(f"{file.path}: the file is empty")
+    if kind in (None, "json"):
+        try:
+            with storage.open_stream(file.path) as stream:
+                kind = _sniff(stream.read(_SNIFF), kind)
+        except OSError as error:
+            raise PreflightError(f"{file.path}: cannot be read: {' '.join(str(error).split())}") from error
+    if kind is None:
+        raise PreflightError(f"{file.path}: neither JSON, JSON Lines nor Parquet; the name should end in {_KNOWN}")
+    if kind == "parquet" and compression:
+        raise PreflightError(f"{file.path}: Parquet compresses inside; unpack the file")
+    return InputFile(file.path, file.size, kind, compression)
+
+
+def _sniff(head: bytes, kind: str | None) -> str | None:
+    """The format by content: JSON Lines are often called .json."""
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    line, _, rest = text.partition(b"\n")
+    if text.startswith(b"{") and rest.lstrip().startswith(b"{"):
+        try:
+            json.loads(line)
+        except (ValueError, RecursionError):
+            return "json"
+        return "jsonl"
+    return "json" if kind == "json" or text.startswith((b"{", b"[")) else None
+
+
+def _nearest(path: str, storage: Storage) -> str:
+    folder, name = posixpath.split(path)
+    try:
+        names = [posixpath.relpath(file.path, folder).split("/")[0] for file in storage.list_files(folder)]
+    except OSError:
+        return ""
+    near = difflib.get_close_matches(name, sorted(set(names)), n=1, cutoff=0.5)
+    return f"; did you mean {posixpath.join(folder, near[0])}?" if near else f"; {len(set(names))} others in {folder}"

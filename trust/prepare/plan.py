@@ -1,0 +1,160 @@
+"""Cutting input files into units by one pass over their bytes, without parsing rows.
+
+The syntax around rows is checked here, so that a file that is broken as a whole stops the job before it begins; what is
+wrong inside a row shows when a worker reads it.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from trust.errors import PreflightError
+from trust.prepare.config import DataConfig
+from trust.prepare.cursor import Cursor, ScanError
+from trust.prepare.files import InputFile, find_files
+from trust.prepare.scan import Span, scan_json, scan_lines
+from trust.storage import Storage
+from trust.units import Unit
+
+
+@dataclass(frozen=True)
+class FilePlan:
+    """One file, cut into units.
+
+    Attributes:
+        fingerprint: sha256 over the uncompressed bytes; for Parquet over its footer and size.
+        rows: rows it holds, broken ones included.
+        spans: its cuts, in order.
+        warnings: sentences for people.
+    """
+
+    file: InputFile
+    fingerprint: str
+    rows: int
+    spans: list[Span]
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All units of a data set; the order of files has no part in their names.
+
+    Attributes:
+        inputs: per file `path`, `format`, `fingerprint`, `rows`, `bytes`, for the manifest.
+        fingerprint: over the files' contents, whatever their names and order.
+    """
+
+    units: list[Unit]
+    rows: int
+    inputs: list[dict[str, Any]]
+    fingerprint: str
+    warnings: list[str]
+
+
+def plan(data: DataConfig, storage: Storage, unit_rows: int) -> Plan:
+    """Finds the files of `data.path` and cuts each into units of at most `unit_rows` rows.
+
+    Raises:
+        ConfigError: no path is set.
+        PreflightError: a file is missing, cannot be read as a whole, or there is no row at all.
+    """
+    files, warnings = find_files(data, storage)
+    return combine(data, (plan_file(file, storage, unit_rows) for file in files), warnings)
+
+
+def plan_file(file: InputFile, storage: Storage, unit_rows: int) -> FilePlan:
+    """Cuts one file; reads it once, in bounded memory (of Parquet only the footer).
+
+    Raises:
+        PreflightError: names file, line, column and what was found there.
+    """
+    try:
+        if file.format == "parquet":
+            return _plan_parquet(file, storage, unit_rows)
+        digest = hashlib.sha256()
+        other_keys: list[str] = []
+        with storage.open_stream(file.path) as stream:
+            cursor = Cursor(stream, digest)
+            if file.format == "json":
+                spans, other_keys = scan_json(cursor, unit_rows)
+            else:
+                spans = scan_lines(cursor, unit_rows)
+    except ScanError as error:
+        raise PreflightError(f"{file.path}, line {error.line}, column {error.column}: {error}") from error
+    except (OSError, pa.ArrowInvalid) as error:
+        raise PreflightError(f"{file.path}: cannot be read: {' '.join(str(error).split())}") from error
+    warnings = [f"{file.path}: keys beside `data` are not read: {', '.join(other_keys)}"] if other_keys else []
+    return FilePlan(file, digest.hexdigest(), sum(span.rows for span in spans), spans, warnings)
+
+
+def combine(data: DataConfig, plans: Iterable[FilePlan], warnings: Iterable[str] = ()) -> Plan:
+    """One plan for all files.
+
+    Raises:
+        PreflightError: no file has a row.
+    """
+    units: list[Unit] = []
+    inputs: list[dict[str, Any]] = []
+    notes = list(warnings)
+    copies: dict[str, int] = {}
+    for item in plans:
+        notes += item.warnings
+        if not item.rows:
+            notes.append(f"{item.file.path}: the file has no row")
+        copies[item.fingerprint] = copies.get(item.fingerprint, 0) + 1
+        units += _units(item, copies[item.fingerprint])
+        inputs.append(
+            {
+                "path": item.file.path,
+                "format": item.file.format,
+                "fingerprint": item.fingerprint,
+                "rows": item.rows,
+                "bytes": item.file.size,
+            }
+        )
+    rows = sum(item["rows"] for item in inputs)
+    if not rows:
+        raise PreflightError(f"data.path={data.path}: there is no row in {len(inputs)} file(s)")
+    whole = hashlib.sha256("\n".join(sorted(item["fingerprint"] for item in inputs)).encode()).hexdigest()
+    return Plan(units, rows, inputs, whole, notes)
+
+
+def _units(item: FilePlan, copy: int) -> list[Unit]:
+    # Two files of the same content would share their units' names, and one would be lost.
+    prefix = item.fingerprint[:12] + (f"-{copy}" if copy > 1 else "")
+    return [
+        Unit(
+            f"{prefix}-{span.first_row:09d}-{span.rows}",
+            {
+                "file": item.file.path,
+                "format": item.file.format,
+                "compression": item.file.compression,
+                "start": span.start,
+                "end": span.end,
+                "rows": span.rows,
+                "first_row": span.first_row,
+                "first_line": span.first_line,
+            },
+            span.rows,
+        )
+        for span in item.spans
+    ]
+
+
+def _plan_parquet(file: InputFile, storage: Storage, unit_rows: int) -> FilePlan:
+    with storage.open_input(file.path) as source:
+        rows = pq.ParquetFile(source).metadata.num_rows
+        source.seek(file.size - 8)
+        length = int.from_bytes(source.read(4), "little")
+        source.seek(file.size - 8 - length)
+        footer = source.read(length)
+    fingerprint = hashlib.sha256(footer + str(file.size).encode()).hexdigest()
+    spans = [
+        Span(start, min(start + unit_rows, rows), min(unit_rows, rows - start), start, 0)
+        for start in range(0, rows, unit_rows)
+    ]
+    return FilePlan(file, fingerprint, rows, spans)

@@ -1,0 +1,76 @@
+"""The worker of `jobs.prepare`: a unit of a file in, parts of samples, responses and failed out."""
+
+import dataclasses
+from typing import Any
+
+from trust.errors import RowError
+from trust.prepare.config import DataConfig
+from trust.prepare.read import RawRow, UnitReader
+from trust.prepare.trust_format import has_output, to_responses, to_sample
+from trust.storage import open_storage
+from trust.tables import to_table
+from trust.units import Unit, UnitResult
+
+_Made = tuple[str, dict[str, Any] | RowError]
+
+
+class PrepareWorker:
+    """Reads and checks the rows of units.
+
+    Args:
+        config: plain: `data` (a DataConfig), `compat`, `storage`; `task`, where it is not null, overrides the data's;
+            `job` names the job in the table failed (default `prepare`).
+    """
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self._data = resolve_task(DataConfig(**config["data"]), config.get("task"))
+        self._compat = config["compat"]
+        self._job = config.get("job", "prepare")
+        storage = config["storage"]
+        self._reader = UnitReader(open_storage(storage.get("root", ""), storage))
+
+    async def work(self, unit: Unit) -> UnitResult:
+        """Rows of the unit as tables; counts are rows of output (a list of outputs counts each)."""
+        rows: dict[str, list[dict[str, Any]]] = {"samples": [], "responses": [], "failed": []}
+        for raw in self._reader.read(unit.source):
+            made = self._make(raw)
+            for number, (table, row) in enumerate(made):
+                if isinstance(row, RowError):
+                    place = f"{raw.place}.{number}" if len(made) > 1 else raw.place
+                    rows["failed"].append(self._failed(raw, place, row))
+                else:
+                    rows[table].append(row)
+        failed = len(rows["failed"])
+        counts = {"ok": sum(len(found) for found in rows.values()) - failed, "failed": failed}
+        return UnitResult({name: to_table(name, found) for name, found in rows.items() if found}, counts)
+
+    async def close(self) -> None:
+        self._reader.close()
+
+    def _make(self, raw: RawRow) -> list[_Made]:
+        """Rows with the tables they belong to."""
+        value, outputs = raw.value, self._data.outputs
+        if isinstance(value, RowError):
+            return [("failed", value)]
+        try:
+            if outputs == "require" or (outputs == "split" and has_output(value, self._data)):
+                return [("responses", row) for row in to_responses(value, self._data, self._compat)]
+            return [("samples", to_sample(value, self._data, self._compat))]
+        except RowError as error:
+            return [("failed", error)]
+
+    def _failed(self, raw: RawRow, place: str, error: RowError) -> dict[str, Any]:
+        return {
+            "job": self._job,
+            "row": place,
+            "file": raw.file,
+            "line": raw.line,
+            "field": error.field or None,
+            "reason": error.reason,
+            "detail": error.detail,
+        }
+
+
+def resolve_task(data: DataConfig, task: str | None) -> DataConfig:
+    """The data's config with the job's own `task` over the data's."""
+    return dataclasses.replace(data, task=task) if task is not None else data

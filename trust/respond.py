@@ -1,0 +1,198 @@
+"""Bulk generation: a response for each row and draw, one `complete` a response."""
+
+import asyncio
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from trust import cluster, models, tables
+from trust.ask import Ask, engine
+from trust.ask.engine import EngineConfig
+from trust.ask.runner import Ledger, Runner
+from trust.ask.vllm import VllmBackend
+from trust.config import JobConfig, plain
+from trust.errors import ConfigError, PreflightError, RowError
+from trust.models import ModelConfig
+from trust.prompts import Prompt, PromptConfig
+from trust.runs import Manifest, Plan, Run, execute
+from trust.storage import absolute, is_s3, open_storage
+from trust.units import Unit, UnitResult, read_rows, row_units
+
+# End marks that models write out as plain text; those the tokenizer knows as special never reach the output.
+_END = re.compile(r"(\s|<\|im_end\|>|<\|eot_id\|>|<\|end\|>|<\|endoftext\|>|<end_of_turn>|</s>)+\Z")
+
+
+@dataclass
+class SamplingConfig:
+    """How answers are drawn. The defaults are how the Trust-Score paper ran its aligned models; its baselines were run
+    at temperature 0.5.
+
+    Attributes:
+        temperature: 0 takes the likeliest token each time.
+        top_p: share of probability that is drawn from.
+        max_tokens: length of an answer; a longer one ends there with finish_reason `length`.
+        draws: answers a question.
+        seed: of the run; each row and draw has its own, made from it and the row's id.
+        stop: texts that end an answer; they are not part of it.
+    """
+
+    temperature: float = 0.1
+    top_p: float = 0.95
+    max_tokens: int = 300
+    draws: int = 1
+    seed: int = 42
+    stop: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.temperature < 0:
+            raise ConfigError(f"sampling.temperature={self.temperature}: cannot be negative")
+        if not 0 < self.top_p <= 1:
+            raise ConfigError(f"sampling.top_p={self.top_p}: a share above 0, at most 1")
+        for key in ("max_tokens", "draws"):
+            if getattr(self, key) < 1:
+                raise ConfigError(f"sampling.{key}={getattr(self, key)}: must be at least 1")
+        if self.draws > 1 and self.temperature == 0:
+            raise ConfigError(f"sampling.draws={self.draws}: at temperature 0 all draws are the same; raise it")
+
+    def of(self, sample_id: str, draw: int) -> dict[str, Any]:
+        """The sampling of one request, with the seed of this row and draw."""
+        key = json.dumps([sample_id, draw, self.seed], ensure_ascii=False).encode()
+        options = asdict(self) | {"seed": int.from_bytes(hashlib.sha256(key).digest()[:4]) >> 1}
+        del options["draws"]
+        return options
+
+
+@dataclass(kw_only=True)
+class RespondConfig(JobConfig):
+    """The job `respond`.
+
+    Attributes:
+        from_run: the run whose samples are answered; null is this run.
+    """
+
+    model: ModelConfig
+    engine: EngineConfig
+    prompt: PromptConfig
+    sampling: SamplingConfig = field(default_factory=SamplingConfig)
+    from_run: str | None = None
+
+
+def run_respond(config: RespondConfig) -> Manifest:
+    """Answers every sample of a run; the table `responses`.
+
+    Raises:
+        ConfigError, PreflightError: prompt, model, samples or room are not there; nothing has been loaded then.
+    """
+    run = Run.of(config)
+    run.storage.preflight(run.root)
+    parts, inputs = Run.of(config, config.from_run).inputs("samples", "jobs.prepare")
+    engine.check_extra(config.engine.extra)
+    models.preflight(config.model.path, config.model.revision, run.storage, chat=config.prompt.chat)
+    prompt = Prompt.load(config.prompt, run.storage)
+    cluster.connect(config.cluster)
+    gpus = config.engine.gpus
+    plan = Plan(
+        job="respond",
+        identity={"inputs": inputs, **identity(config, prompt)},
+        units=row_units(parts, config.unit_rows),
+        worker="trust.respond:RespondWorker",
+        worker_config=worker_config(config, prompt),
+        config=plain(config),
+        cpus=config.cluster.actor_cpus or (1.0 if gpus else cluster.node_cpus(config.cluster)),
+        gpus=gpus,
+    )
+    return execute(plan, run, config)
+
+
+def identity(config: RespondConfig, prompt: Prompt) -> dict[str, Any]:
+    """All of `config` that changes results (plain JSON types); the input's is the caller's to add."""
+    return {
+        "model": {"name": config.model.name, **engine.identity(config.model, config.engine, asdict(config.storage))},
+        "prompt": prompt.identity(),
+        "sampling": asdict(config.sampling),
+    }
+
+
+def worker_config(config: RespondConfig, prompt: Prompt) -> dict[str, Any]:
+    """What `RespondWorker` is built from: plain containers, absolute paths, no file of the driver's but the model."""
+    model = plain(config.model)
+    if not (models.is_hub_id(model["path"]) or model["path"].startswith("package://") or is_s3(model["path"])):
+        model["path"] = absolute(model["path"])
+    return {
+        "model": model,
+        "engine": plain(config.engine),
+        "prompt": prompt.to_plain(),
+        "sampling": plain(config.sampling),
+        "storage": plain(config.storage),
+    }
+
+
+async def respond_row(
+    row: Mapping[str, Any], prompt: Prompt, sampling: SamplingConfig, ask: Ask, draw: int, model_name: str
+) -> dict[str, Any]:
+    """The response (a row of the responses table) to one row of the samples table.
+
+    A row that cannot be answered is `failed` with a reason and keeps its key and documents; an empty answer is `ok`.
+    """
+    response = {
+        **{name: row.get(name) for name in tables.SCHEMAS["samples"].names},
+        "docs": prompt.shown(row),
+        "model": model_name,
+        "prompt": prompt.config.name,
+        "draw": draw,
+    }
+    try:
+        completion = await ask.complete(prompt.render(row), sampling.of(row["sample_id"], draw))
+    except RowError as error:
+        return {**response, "status": "failed", "reason": error.reason, "detail": error.detail}
+    return {
+        **response,
+        "output": clean(completion.text),
+        "finish_reason": completion.finish_reason,
+        "prompt_tokens": completion.prompt_tokens,
+        "output_tokens": completion.output_tokens,
+        "status": "ok",
+    }
+
+
+def clean(text: str) -> str:
+    """`text` without surrounding blanks and without end marks that the model wrote out."""
+    return _END.sub("", text).lstrip()
+
+
+class RespondWorker:
+    """Answers units of the samples table (`trust.units.Worker`); the engine batches over rows, draws and units."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self._storage = open_storage(config["storage"]["root"], config["storage"])
+        self._prompt = Prompt.from_plain(config["prompt"])
+        self._sampling = SamplingConfig(**config["sampling"])
+        self._model_name: str = config["model"]["name"]
+        self._backend = VllmBackend(config)
+        if self._prompt.config.chat and not self._backend.has_chat_template:
+            raise PreflightError(f"model {self._model_name} has no chat template; set prompt.chat=false")
+        self._runner = Runner({"complete": self._backend})
+
+    async def work(self, unit: Unit) -> UnitResult:
+        ledger = Ledger()
+        rows = await asyncio.to_thread(read_rows, unit, self._storage)
+        draws = range(self._sampling.draws)
+        return unit_result(await asyncio.gather(*(self._one(row, draw, ledger) for row in rows for draw in draws)))
+
+    async def _one(self, row: dict[str, Any], draw: int, ledger: Ledger) -> dict[str, Any]:
+        ask = self._runner.ask_for(row["sample_id"], ledger)
+        return await respond_row(row, self._prompt, self._sampling, ask, draw, self._model_name)
+
+    async def close(self) -> None:
+        self._backend.close()
+
+
+def unit_result(responses: list[dict[str, Any]]) -> UnitResult:
+    """The responses of a unit as its table, counts and totals."""
+    totals = {key: float(sum(row.get(key) or 0 for row in responses)) for key in ("prompt_tokens", "output_tokens")}
+    counts = Counter(row["status"] for row in responses)
+    return UnitResult({"responses": tables.to_table("responses", responses)}, dict(counts), totals)

@@ -1,0 +1,154 @@
+"""The Arrow schema of every table that crosses a job boundary.
+
+A table's columns are a contract: other jobs and people's notebooks rely on them. `SCHEMA_VERSION` is part of every
+fingerprint, so that a change here never mixes with older rows.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+SCHEMA_VERSION = 1
+
+DOC = pa.struct(
+    [
+        ("doc_id", pa.string()),
+        ("title", pa.string()),
+        ("text", pa.string()),
+        ("score", pa.float64()),
+        ("answers_found", pa.list_(pa.int8())),
+        ("rec_score", pa.float64()),
+    ]
+)
+
+_SAMPLE = [
+    pa.field("sample_id", pa.string(), nullable=False),
+    pa.field("parent_id", pa.string()),
+    pa.field("dataset", pa.string(), nullable=False),
+    pa.field("language", pa.string(), nullable=False),
+    pa.field("task", pa.string(), nullable=False),
+    pa.field("question", pa.string(), nullable=False),
+    pa.field("answers", pa.list_(pa.list_(pa.string()))),
+    pa.field("docs", pa.list_(DOC)),
+    pa.field("references", pa.list_(pa.string())),
+    pa.field("context", pa.map_(pa.string(), pa.string())),
+    pa.field("meta", pa.map_(pa.string(), pa.string())),
+]
+
+_OUTCOME = [
+    pa.field("status", pa.string(), nullable=False),
+    pa.field("reason", pa.string()),
+    pa.field("detail", pa.string()),
+]
+
+_RESPONSE_KEY = [
+    pa.field("sample_id", pa.string(), nullable=False),
+    pa.field("model", pa.string(), nullable=False),
+    pa.field("prompt", pa.string(), nullable=False),
+    pa.field("draw", pa.int32(), nullable=False),
+]
+
+ASKED = pa.struct([("hash", pa.string()), ("role", pa.string()), ("sentence", pa.int32()), ("doc", pa.int32())])
+
+SCHEMAS: dict[str, pa.Schema] = {
+    "samples": pa.schema(_SAMPLE),
+    "responses": pa.schema(
+        [
+            *_SAMPLE,
+            *_RESPONSE_KEY[1:],
+            pa.field("output", pa.string()),
+            pa.field("finish_reason", pa.string()),
+            pa.field("prompt_tokens", pa.int32()),
+            pa.field("output_tokens", pa.int32()),
+            *_OUTCOME,
+        ]
+    ),
+    "scores": pa.schema(
+        [
+            *_RESPONSE_KEY,
+            pa.field("metric", pa.string(), nullable=False),
+            pa.field("dataset", pa.string(), nullable=False),
+            pa.field("language", pa.string(), nullable=False),
+            pa.field("task", pa.string(), nullable=False),
+            pa.field("values", pa.map_(pa.string(), pa.float64())),
+            pa.field("terms", pa.map_(pa.string(), pa.float64())),
+            pa.field("trace", pa.string()),
+            pa.field("asks", pa.list_(ASKED)),
+            *_OUTCOME,
+        ]
+    ),
+    "verdicts": pa.schema(
+        [
+            pa.field("judge", pa.string(), nullable=False),
+            pa.field("hash", pa.string(), nullable=False),
+            pa.field("sample_id", pa.string(), nullable=False),
+            pa.field("ask", pa.string(), nullable=False),
+            pa.field("inputs", pa.map_(pa.string(), pa.string())),
+            pa.field("answer", pa.string()),
+            pa.field("score", pa.float64()),
+            pa.field("raw", pa.string()),
+            pa.field("truncated", pa.bool_()),
+            *_OUTCOME,
+        ]
+    ),
+    "failed": pa.schema(
+        [
+            pa.field("job", pa.string(), nullable=False),
+            pa.field("row", pa.string(), nullable=False),
+            pa.field("file", pa.string()),
+            pa.field("line", pa.int64()),
+            pa.field("field", pa.string()),
+            pa.field("reason", pa.string(), nullable=False),
+            pa.field("detail", pa.string()),
+        ]
+    ),
+}
+
+SORT_KEYS: dict[str, list[str]] = {
+    "samples": ["sample_id"],
+    "responses": ["sample_id", "model", "prompt", "draw"],
+    "scores": ["sample_id", "model", "prompt", "draw", "metric"],
+    "verdicts": ["sample_id", "judge", "hash"],
+    "failed": ["job", "row"],
+}
+
+
+def to_table(name: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """Rows (dicts; a missing key is null) as the Arrow table `name`, sorted by the table's key.
+
+    Raises:
+        pa.ArrowInvalid, pa.ArrowTypeError: a value does not fit the schema.
+        KeyError: a row holds a column that the schema does not have.
+    """
+    schema = SCHEMAS[name]
+    rows = list(rows)
+    names = set(schema.names)
+    for row in rows:
+        if unknown := set(row) - names:
+            raise KeyError(f"table {name} has no column {sorted(unknown)}")
+    columns = [
+        pa.array([_map_items(row.get(field.name), field.type) for row in rows], type=field.type) for field in schema
+    ]
+    return sort(name, pa.Table.from_arrays(columns, schema=schema))
+
+
+def sort(name: str, table: pa.Table) -> pa.Table:
+    """The table sorted by its key."""
+    return table.sort_by([(key, "ascending") for key in SORT_KEYS[name]])
+
+
+def to_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """The table's rows as dicts, with map columns as dicts."""
+    maps = [field.name for field in table.schema if pa.types.is_map(field.type)]
+    rows = table.to_pylist()
+    for row in rows:
+        for name in maps:
+            row[name] = dict(row[name] or ())
+    return rows
+
+
+def _map_items(value: Any, kind: pa.DataType) -> Any:
+    if pa.types.is_map(kind) and isinstance(value, Mapping):
+        return sorted(value.items())
+    return value

@@ -1,0 +1,1 @@
+"""Normalising, sentences, citations, refusals, by language. Nothing here knows Ray, vLLM or torch."""
