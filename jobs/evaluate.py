@@ -23,6 +23,8 @@ def evaluate(config: EvaluateConfig) -> None:
     print(f"summary:  {where}")
     for table in sorted(manifest.tables):
         print(f"{table + ':':<10}{run.path(table)}")
+    if config.data.path and (prepared := run.manifest("prepare")):
+        check_failed(prepared, run, config)
     check_failed(manifest, run, config)
 
 

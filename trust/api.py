@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from trust.config import JobConfig, build, load, plain
+from trust.config import build, load, plain
 from trust.errors import ConfigError
 
 
@@ -82,6 +82,7 @@ def trust_score(config: RunConfig) -> dict[str, Any]:
         ConfigError, PreflightError: something is wrong with the config, the file or the models.
         TooManyFailed: too many rows failed for a rate to be given.
     """
+    from trust.cli import check_failed
     from trust.evaluate import EvaluateConfig, run_evaluate
     from trust.prepare.job import PrepareConfig, run_prepare
     from trust.respond import RespondConfig, run_respond
@@ -112,7 +113,8 @@ def trust_score(config: RunConfig) -> dict[str, Any]:
     if prepared.tables.get("samples") and respond:
         run_respond(respond)
     manifest, run = run_evaluate(evaluate), Run.of(evaluate)
-    _check(manifest, run, evaluate)
+    for made in (prepared, manifest):
+        check_failed(made, run, evaluate)
     summaries = summarise(run, manifest, evaluate)
     write(run, summaries)
     if len(summaries) > 1:
@@ -140,12 +142,6 @@ def _respond_words(config: RunConfig) -> list[str]:
     if config.max_length:
         words.append(f"model.max_model_len={config.max_length}")
     return words
-
-
-def _check(manifest: Any, run: Any, config: JobConfig) -> None:
-    from trust.cli import check_failed
-
-    check_failed(manifest, run, config)
 
 
 def _quote(text: str) -> str:

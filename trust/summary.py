@@ -42,7 +42,7 @@ def summarise(run: Run, manifest: Manifest, config: EvaluateConfig, slices: tupl
         slices: further columns of `trust.evaluate.GROUP` to split by.
     """
     by_name = {metric.name: metric for metric in metrics.build(config.metrics, config.compat)}
-    judge = judges.describe(config.judge.entails)
+    judge, unreadable = judges.describe(config.judge.entails), _unreadable(run, config)
     pooled: dict[tuple[str, ...], np.ndarray] = {}
     for key, array in run.sums("evaluate").items():
         group = group_of(key)
@@ -53,18 +53,31 @@ def summarise(run: Run, manifest: Manifest, config: EvaluateConfig, slices: tupl
         group = dict(zip((*POOLED, *slices), names, strict=True))
         metric = by_name[group.pop("metric")]
         summary = summaries.setdefault(names[1:], group | {"compat": config.compat, "judge": judge})
-        summary |= _flat(metric, array, group["task"], config.max_failed)
+        summary |= _flat(metric, array, group["task"], config.max_failed, unreadable)
     return list(summaries.values())
 
 
-def _flat(metric: metrics.Metric, array: np.ndarray, task: str, max_failed: float) -> dict[str, Any]:
+def _unreadable(run: Run, config: EvaluateConfig) -> str:
+    """Why nothing may be published of a file of which too many rows could not be read; empty where that is not so."""
+    prepared = run.manifest("prepare") if config.data.path else None
+    if not prepared or prepared.failed_share <= config.max_failed:
+        return ""
+    failed = prepared.counts["failed"]
+    return f"{failed} of {prepared.rows} rows could not be read, more than max_failed={config.max_failed:g}"
+
+
+def _flat(
+    metric: metrics.Metric, array: np.ndarray, task: str, max_failed: float, withheld: str
+) -> dict[str, Any]:
     sums = dict(zip(term_names(metric), stats.from_fixed(array).T, strict=True))
     scored, na, failed = (int(sums[f"rows_{status}"][0]) for status in ("scored", "na", "failed"))
     questions = int(sums["questions"][0])
     flat: dict[str, Any] = {"num_scored": scored, "num_na": na, "num_failed": failed}
-    withheld = failed > max_failed * (scored + na + failed)
+    rows = scored + na + failed
+    if not withheld and failed > max_failed * rows:
+        withheld = f"{failed} of {rows} rows failed, more than max_failed={max_failed:g}"
     if withheld:
-        flat["withheld"] = f"{failed} of {scored + na + failed} rows failed, more than max_failed={max_failed:g}"
+        flat["withheld"] = withheld
     for key, stat in metric.final({name: sums[name] for name in metric.terms}, task).items():
         point = float(stat.value[0])
         known = not withheld and math.isfinite(point)

@@ -7,6 +7,7 @@ from trust.compat import choices
 # Whether a citation counts as right (None: not at all), and what its verdict means.
 Verdicts = dict[str, tuple[bool | None, str]]
 Reason = tuple[str, str]  # good, bad or neutral; the sentence
+_READABLE = 60
 
 
 def verdicts(compat: str) -> Verdicts:
@@ -54,9 +55,9 @@ def _decision(trace: dict[str, Any]) -> list[Reason]:
 
 
 def _signal(refusal: dict[str, Any], response: str | None) -> str:
-    if refusal.get("phrase"):
-        words = f"“{refusal['phrase']}”"
-        return f" (it says {words})" if response == "refused" else f" (although it says {words})"
+    if phrase := refusal.get("phrase"):  # a long one is a pattern with all its variants, which explains nothing
+        words = f"says “{phrase}”" if len(phrase) <= _READABLE else "uses a known phrase of refusal"
+        return f" (it {words})" if response == "refused" else f" (although it {words})"
     if refusal.get("ratio") is not None:
         return f" (similarity to the refusal sentence: {refusal['ratio']} of 100)"
     return ""

@@ -3,6 +3,8 @@
 import asyncio
 import dataclasses
 import math
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -287,3 +289,12 @@ def test_every_choice_does_something(name: str, monkeypatch: pytest.MonkeyPatch,
         scores = run(metric, rows, ask)
         seen.append(repr((published(metric, scores, rows[0]["task"]), scores, ask.asked)))
     assert seen[0] != seen[1]
+
+
+def test_the_arithmetic_needs_no_heavy_package() -> None:
+    code = (
+        "import sys; import trust.metrics.trust_score, trust.stats; "
+        "print([m for m in ('ray', 'torch', 'vllm', 'transformers') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

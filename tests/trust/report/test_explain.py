@@ -54,6 +54,8 @@ def test_answers_beyond_the_documents_are_named() -> None:
 def test_refusal_signals() -> None:
     phrase = trace(answerable=False, response="refused", refusal={"ratio": None, "phrase": "could not find"})
     assert any("it says “could not find”" in text for text in said(phrase))
+    pattern = trace(refusal={"ratio": None, "phrase": "(can not|could not|did not) " * 9})
+    assert any("(although it uses a known phrase of refusal)" in text for text in said(pattern))
     ratio = trace(answerable=False, response="refused", refusal={"ratio": 91, "phrase": None})
     assert any("91 of 100" in text for text in said(ratio))
 
