@@ -24,7 +24,7 @@ setup: .venv/ready
 
 demo: setup
 	$(BIN)/python -m jobs.prepare data=demo run=$(RUN)
-	$(BIN)/python -m jobs.respond model=smollm2 engine=cpu prompt=auto run=$(RUN)
+	$(BIN)/python -m jobs.respond model=smollm2 engine=cpu prompt=auto prompt.shots=1 sampling.max_tokens=64 run=$(RUN)
 	$(BIN)/python -m jobs.evaluate judge/entails=lexical run=$(RUN)
 
 lint: setup

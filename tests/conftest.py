@@ -10,6 +10,9 @@ os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 REPO = Path(__file__).resolve().parents[1]
+SHARED = Path(os.environ.get("TRUST_SHARED", REPO.parent / "shared"))
+if (SHARED / "nltk_data").is_dir():
+    os.environ["NLTK_DATA"] = str(SHARED / "nltk_data")  # before Ray starts, so that its workers have it
 
 
 @pytest.fixture(scope="session")
@@ -20,10 +23,9 @@ def repo() -> Path:
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """Real data with expected results, beside the checkout and never part of it."""
-    folder = Path(os.environ.get("TRUST_SHARED", REPO.parent / "shared"))
-    if not (folder / "data").is_dir():
-        pytest.skip(f"no shared data beside the checkout ({folder}); set TRUST_SHARED to its folder")
-    return folder
+    if not (SHARED / "data").is_dir():
+        pytest.skip(f"no shared data beside the checkout ({SHARED}); set TRUST_SHARED to its folder")
+    return SHARED
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +34,6 @@ def nltk_data(shared: Path) -> Path:
     import nltk
 
     folder = shared / "nltk_data"
-    os.environ["NLTK_DATA"] = str(folder)
     if str(folder) not in nltk.data.path:
         nltk.data.path.insert(0, str(folder))
     return folder
@@ -49,3 +50,26 @@ def ray_session() -> Iterator[None]:
     cluster.connect(ClusterConfig())
     yield
     ray.shutdown()
+
+
+@pytest.fixture
+def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A bucket of a real S3 server on this machine."""
+    server_module = pytest.importorskip("moto.server")
+    server = server_module.ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    for key, value in {
+        "AWS_ENDPOINT_URL_S3": f"http://{host}:{port}",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }.items():
+        monkeypatch.setenv(key, value)
+    try:
+        import s3fs
+
+        s3fs.S3FileSystem(endpoint_url=f"http://{host}:{port}").mkdir("sets")
+        yield "s3://sets"
+    finally:
+        server.stop()

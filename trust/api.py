@@ -100,7 +100,9 @@ def trust_score(config: RunConfig) -> dict[str, Any]:
         f"overwrite={str(config.overwrite).lower()}",
     ]
     respond = load("respond", RespondConfig, [*common, *_respond_words(config)]) if config.model else None
-    names = [f"data.model={_quote(respond.model.name)}", f"data.prompt={_quote(respond.prompt.name)}"] if respond else []
+    names = (
+        [f"data.model={_quote(respond.model.name)}", f"data.prompt={_quote(respond.prompt.name)}"] if respond else []
+    )
     words = [f"data.path={_quote(config.eval_file)}", f"data.outputs={'split' if respond else 'require'}", *names]
     if config.eval_type:
         words.append(f"task={_quote(config.eval_type)}")
@@ -119,7 +121,9 @@ def trust_score(config: RunConfig) -> dict[str, Any]:
     write(run, summaries)
     if len(summaries) > 1:
         groups = ", ".join(f"{summary['dataset']} ({summary['task']})" for summary in summaries)
-        raise ConfigError(f"eval_file holds several data sets ({groups}); their results are in {run.root}/summary.parquet")
+        raise ConfigError(
+            f"eval_file holds several data sets ({groups}); their results are in {run.root}/summary.parquet"
+        )
     return summaries[0]
 
 

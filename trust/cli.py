@@ -33,6 +33,7 @@ def main(job: str, schema: type[T], run: Callable[[T], None], about: str) -> Non
         print("stopped; what is finished is kept: start it again with the same words to go on", file=sys.stderr)
         sys.exit(130)
 
+
 def _help(job: str, about: str) -> str:
     """What the job does, its groups with their choices, and its keys with their defaults."""
     from hydra import compose, initialize_config_dir

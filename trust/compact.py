@@ -60,7 +60,9 @@ def compact(
     names = [store.path(part["name"]) for part in parts.get("failed", [])]
     if names or late:
         out = join("failed", f"{job}-{tag}-00000.parquet")
-        made["failed"] = [ray.get(ray.remote(num_cpus=1)(_merge_failed).remote(run.storage, names, late, run.root, out))]
+        made["failed"] = [
+            ray.get(ray.remote(num_cpus=1)(_merge_failed).remote(run.storage, names, late, run.root, out))
+        ]
     moved["failed"] += len(late)
     moved["ok"] -= len(late)
     return {table: [p for p in made[table] if p["rows"]] for table in made}, moved

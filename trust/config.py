@@ -61,7 +61,6 @@ class JobConfig:
         unit_rows: rows of a work unit; at most the units in flight are lost by a kill.
         max_failed: share of rows that may fail before rates are withheld and the job exits with 3.
         overwrite: replace what another config left under the same run.
-        retry_failed: do failed rows again, keep the others.
     """
 
     run: str = "run"
@@ -71,7 +70,6 @@ class JobConfig:
     unit_rows: int = 256
     max_failed: float = 0.01
     overwrite: bool = False
-    retry_failed: bool = False
 
     def __post_init__(self) -> None:
         one_of("compat", self.compat, MODES)
@@ -125,9 +123,7 @@ def build(schema: type[T], values: Any, path: str = "") -> T:
     missing = [
         name
         for name, item in fields.items()
-        if name not in made
-        and item.default is dataclasses.MISSING
-        and item.default_factory is dataclasses.MISSING
+        if name not in made and item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
     ]
     if missing:
         raise ConfigError(f"{_dotted(path, missing[0])} is not set: add {_dotted(path, missing[0])}=...")
@@ -138,7 +134,9 @@ def one_of(key: str, value: str, choices: typing.Iterable[str]) -> None:
     """Raises ConfigError where `value` is none of `choices`."""
     choices = list(choices)
     if value not in choices:
-        raise ConfigError(f"{key}={value}: unknown value{_nearest(str(value), choices)} (choices: {', '.join(choices)})")
+        raise ConfigError(
+            f"{key}={value}: unknown value{_nearest(str(value), choices)} (choices: {', '.join(choices)})"
+        )
 
 
 def plain(config: Any) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def run_evaluate(config: EvaluateConfig) -> Manifest:
         units=row_units(parts, config.unit_rows),
         worker="trust.evaluate:EvaluateWorker",
         worker_config={
-            "judge": configs.plain(judge) | ({"threads": judge.threads or int(cpus)} if judge.backend == "t5" else {}),
+            "judge": judges.for_actor(judge, int(cpus)),
             "metrics": config.metrics,
             "compat": config.compat,
             "replicates": config.replicates,

@@ -93,6 +93,11 @@ def fetch(path: str, revision: str | None = None, storage: Storage | None = None
     return _cached(f"s3-{fingerprint(path, revision, storage)}", lambda folder: _download(root, folder, storage))
 
 
+def portable(path: str) -> str:
+    """`path` as it holds in another process: a local folder becomes absolute, all else stays."""
+    return path if is_hub_id(path) or path.startswith("package://") or is_s3(path) else absolute(path)
+
+
 def fingerprint(path: str, revision: str | None = None, storage: Storage | None = None) -> str:
     """16 hex digits that stand for the model's content, wherever it lies.
 

@@ -19,7 +19,7 @@ from trust.errors import ConfigError, PreflightError, RowError
 from trust.models import ModelConfig
 from trust.prompts import Prompt, PromptConfig
 from trust.runs import Manifest, Plan, Run, execute
-from trust.storage import absolute, is_s3, open_storage
+from trust.storage import open_storage
 from trust.units import Unit, UnitResult, read_rows, row_units
 
 # End marks that models write out as plain text; those the tokenizer knows as special never reach the output.
@@ -120,8 +120,7 @@ def identity(config: RespondConfig, prompt: Prompt) -> dict[str, Any]:
 def worker_config(config: RespondConfig, prompt: Prompt) -> dict[str, Any]:
     """What `RespondWorker` is built from: plain containers, absolute paths, no file of the driver's but the model."""
     model = plain(config.model)
-    if not (models.is_hub_id(model["path"]) or model["path"].startswith("package://") or is_s3(model["path"])):
-        model["path"] = absolute(model["path"])
+    model["path"] = models.portable(model["path"])
     return {
         "model": model,
         "engine": plain(config.engine),

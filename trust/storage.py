@@ -239,7 +239,9 @@ class Storage:
             self.delete(path)
         except Exception as error:
             where = f" at {self.endpoint}" if is_s3(root) and self.endpoint else ""
-            raise PreflightError(f"storage.root={root}{where}: cannot {step}: {_one_line(error)}{_hint(error)}") from error
+            raise PreflightError(
+                f"storage.root={root}{where}: cannot {step}: {_one_line(error)}{_hint(error)}"
+            ) from error
 
 
 def open_storage(root: str = "", config: StorageConfig | dict[str, Any] | None = None) -> Storage:

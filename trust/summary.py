@@ -30,7 +30,9 @@ MAIN = {
 }
 
 
-def summarise(run: Run, manifest: Manifest, config: EvaluateConfig, slices: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+def summarise(
+    run: Run, manifest: Manifest, config: EvaluateConfig, slices: tuple[str, ...] = ()
+) -> list[dict[str, Any]]:
     """One flat summary a data set, task, model, prompt (and slice).
 
     Keys: the published names; `KEY_low`, `KEY_high` (95 %) and `KEY_n` beside each; null is not applicable. Where more
@@ -66,9 +68,7 @@ def _unreadable(run: Run, config: EvaluateConfig) -> str:
     return f"{failed} of {prepared.rows} rows could not be read, more than max_failed={config.max_failed:g}"
 
 
-def _flat(
-    metric: metrics.Metric, array: np.ndarray, task: str, max_failed: float, withheld: str
-) -> dict[str, Any]:
+def _flat(metric: metrics.Metric, array: np.ndarray, task: str, max_failed: float, withheld: str) -> dict[str, Any]:
     sums = dict(zip(term_names(metric), stats.from_fixed(array).T, strict=True))
     scored, na, failed = (int(sums[f"rows_{status}"][0]) for status in ("scored", "na", "failed"))
     questions = int(sums["questions"][0])
@@ -96,7 +96,9 @@ def write(run: Run, summaries: list[dict[str, Any]]) -> str:
     single, several = run.path("summary.json"), run.path("summary.parquet")
     if len(summaries) == 1:
         run.storage.delete(several)
-        run.storage.write_bytes(single, json.dumps(summaries[0], ensure_ascii=False, indent=1, allow_nan=False).encode())
+        run.storage.write_bytes(
+            single, json.dumps(summaries[0], ensure_ascii=False, indent=1, allow_nan=False).encode()
+        )
         return single
     run.storage.delete(single)
     keys = list(dict.fromkeys(key for summary in summaries for key in summary))
@@ -117,7 +119,9 @@ def show(summaries: list[dict[str, Any]]) -> None:
         cells = [_cell(summary, names) for summary in summaries]
         if any(cells):
             table.add_row(label, *(cell or "-" for cell in cells))
-    table.add_row("rows scored / n.a. / failed", *(f"{s['num_scored']} / {s['num_na']} / {s['num_failed']}" for s in summaries))
+    table.add_row(
+        "rows scored / n.a. / failed", *(f"{s['num_scored']} / {s['num_na']} / {s['num_failed']}" for s in summaries)
+    )
     console = Console(width=max(100, 34 + 30 * len(summaries)))
     console.print(table)
     for judge, mode in sorted({(s["judge"], s["compat"]) for s in summaries}):

@@ -164,8 +164,8 @@ class UnitActor:
     def __del__(self) -> None:
         import asyncio
 
-        if getattr(self, "_worker", None):
-            asyncio.run_coroutine_threadsafe(self._worker.close(), self._loop).result(timeout=30)
+        if worker := getattr(self, "_worker", None):
+            asyncio.run_coroutine_threadsafe(worker.close(), self._loop).result(timeout=30)
 
 
 def row_units(parts: list[dict[str, Any]], unit_rows: int) -> list[Unit]:
@@ -251,6 +251,5 @@ def _root_cause(error: BaseException) -> str:
         error = inner
         if str(error).strip():
             told = error
-    if isinstance(told, TrustError):
-        return str(told)
-    return f"{type(told).__name__}: {' '.join(str(told).split())[-500:]}"
+    text = " ".join(str(told).split("\nFailed to apply UDF")[0].split())[-500:]
+    return text if isinstance(told, TrustError) else f"{type(told).__name__}: {text}"

@@ -37,42 +37,34 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.usefixtures("ray_session", "nltk_data")
 @pytest.mark.parametrize("name", TASKS)
-class TestGolden:
-    def words(self, shared: Path, name: str) -> list[str]:
-        return [
-            f"data.path={shared}/data/trust_golden/{name}/input.json",
-            f"task={TASKS[name]}",
-            f"judge.entails.model={shared}/models/tiny_true_nli",
-            "compat=upstream",
-            f"run={name}",
-            "unit_rows=20",
-        ]
+def test_golden_with_the_real_judge(shared: Path, root: Path, name: str) -> None:
+    golden = shared / "data" / "trust_golden" / name
+    words = [
+        f"data.path={golden}/input.json",
+        f"task={TASKS[name]}",
+        f"judge.entails.model={shared}/models/tiny_true_nli",
+        "compat=upstream",
+        "unit_rows=20",
+    ]
+    run, manifest, (summary,) = evaluate(root, *words, f"run={name}")
 
-    def test_every_published_key_to_1e_6_with_the_real_judge(self, shared: Path, root: Path, name: str) -> None:
-        run, manifest, (summary,) = evaluate(root, *self.words(shared, name))
-        expected = json.loads((shared / "data" / "trust_golden" / name / "expected.json").read_text())
-        wrong = {k: (summary.get(k), v) for k, v in expected.items() if summary.get(k) != pytest.approx(v, abs=1e-6)}
-        assert not wrong
-        assert all(f"{key}_n" in summary and f"{key}_low" in summary for key in expected)
-        assert manifest.counts == {"scored": 51}
-        assert manifest.totals["asks_asked"] == len({row["hash"] for row in rows(run, "verdicts")})
+    expected = json.loads((golden / "expected.json").read_text())
+    wrong = {k: (summary.get(k), v) for k, v in expected.items() if summary.get(k) != pytest.approx(v, abs=1e-6)}
+    assert not wrong
+    assert all(f"{key}_n" in summary and f"{key}_low" in summary for key in expected)
+    assert manifest.counts == {"scored": 51}
 
-    def test_scores_trace_to_their_verdicts(self, shared: Path, root: Path, name: str) -> None:
-        run, _, _ = evaluate(root, *self.words(shared, name))
-        verdicts = {row["hash"]: row for row in rows(run, "verdicts")}
-        scores = rows(run, "scores")
-        assert len(scores) == 51
-        asked = [ask["hash"] for score in scores for ask in score["asks"]]
-        assert len(asked) > 100
-        assert set(asked) == set(verdicts)
-        assert all(row["inputs"]["premise"] and row["answer"] in "01" for row in verdicts.values())
+    verdicts = {row["hash"]: row for row in rows(run, "verdicts")}
+    asked = [ask["hash"] for score in rows(run, "scores") for ask in score["asks"]]
+    assert len(asked) > 100
+    assert set(asked) == set(verdicts), "every score can be traced to its verdicts"
+    assert all(row["inputs"].keys() == {"premise", "hypothesis"} and row["answer"] in "01" for row in verdicts.values())
 
-    def test_another_run_and_mode_asks_nothing_that_is_known(self, shared: Path, root: Path, name: str) -> None:
-        words = [word for word in self.words(shared, name) if not word.startswith("run=")]
-        _, manifest, (summary,) = evaluate(root, *words, f"run={name}2", "metrics.trust_score.at_most_citations=2")
-        assert manifest.totals.get("asks_asked", 0) == 0
-        assert manifest.totals["asks_reused"] > 0
-        assert summary["num_scored"] == 51
+    # Another run with another option asks nothing that is known.
+    _, again, (other,) = evaluate(root, *words, f"run={name}2", "+metrics.trust_score.refusal_threshold=95")
+    assert again.totals.get("asks_asked", 0) == 0
+    assert again.totals["asks_reused"] > 0
+    assert other["num_scored"] == 51
 
 
 @pytest.mark.usefixtures("ray_session")
@@ -115,7 +107,14 @@ class TestStrict:
         config = load(
             "evaluate",
             EvaluateConfig,
-            [f"storage.root={tmp_path}", f"data.path={path}", "task=em", "judge/entails=lexical", "run=r", "report=false"],
+            [
+                f"storage.root={tmp_path}",
+                f"data.path={path}",
+                "task=em",
+                "judge/entails=lexical",
+                "run=r",
+                "report=false",
+            ],
         )
         with pytest.raises(TooManyFailed, match="2 of 3 rows failed") as error:
             job(config)
@@ -162,6 +161,8 @@ class TestBadInput:
             [sys.executable, "-m", "jobs.evaluate", *words], cwd=repo, capture_output=True, text=True, check=False
         )
         assert done.returncode == 2
-        assert done.stderr.startswith("error: unknown key judge.entails.treshold; did you mean judge.entails.threshold?")
+        assert done.stderr.startswith(
+            "error: unknown key judge.entails.treshold; did you mean judge.entails.threshold?"
+        )
         assert "Traceback" not in done.stderr
         assert not list(tmp_path.iterdir())

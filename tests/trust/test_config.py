@@ -25,7 +25,9 @@ class TestLoad:
         assert evaluate().judge.entails == T5Config()
 
     def test_a_group_chooses_the_dataclass(self) -> None:
-        assert evaluate("judge/entails=lexical", "judge.entails.threshold=0.5").judge.entails == LexicalConfig(threshold=0.5)
+        assert evaluate("judge/entails=lexical", "judge.entails.threshold=0.5").judge.entails == LexicalConfig(
+            threshold=0.5
+        )
 
     @pytest.mark.parametrize(
         ("word", "message"),

@@ -4,6 +4,7 @@ import os
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -12,6 +13,7 @@ from trust import models
 from trust.config import build
 from trust.errors import ConfigError, PreflightError
 from trust.models import ModelConfig, fetch, fingerprint, preflight
+from trust.storage import FileInfo, Storage
 
 
 @pytest.fixture
@@ -127,6 +129,51 @@ def test_the_cache_makes_a_folder_once_and_whole(monkeypatch: pytest.MonkeyPatch
         models._cached("other", broken)
     assert not (tmp_path / "models" / "other").exists()
     assert not list(tmp_path.rglob("half"))
+
+
+class BucketInFolder(Storage):
+    """Serves s3://bucket from a folder, and counts what is read."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+        self.opened: list[str] = []
+
+    def _local(self, path: str) -> str:
+        return str(self.folder / path.removeprefix("s3://bucket/"))
+
+    def list_files(self, path: str) -> list[FileInfo]:
+        found = super().list_files(self._local(path))
+        return [FileInfo(f"s3://bucket/{Path(item.path).relative_to(self.folder)}", item.size) for item in found]
+
+    def open_input(self, path: str) -> Any:
+        self.opened.append(path)
+        return super().open_input(self._local(path))
+
+
+def test_s3_folders_are_fetched_once_and_again_when_they_change(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TRUST_CACHE", str(tmp_path / "cache"))
+    (folder / "checkpoint-5").mkdir()
+    (folder / "checkpoint-5" / "model.safetensors").write_bytes(b"not this one")
+    (folder / "training_args.bin").write_bytes(b"pickle")
+    storage = BucketInFolder(folder.parent)
+    first = fetch("s3://bucket/m", storage=storage)
+    assert first.startswith(str(tmp_path / "cache"))
+    names = {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
+    assert {file.name for file in Path(first).iterdir()} == names
+    for name in names:
+        assert (Path(first) / name).read_bytes() == (folder / name).read_bytes()
+    assert fingerprint("s3://bucket/m", storage=storage) == fingerprint(str(folder)) == fingerprint(first)
+    assert fetch("s3://bucket/m", storage=storage) == first
+    (folder / "model.safetensors").write_bytes(os.urandom(100))
+    second = fetch("s3://bucket/m", storage=storage)
+    assert second != first
+    assert (Path(second) / "model.safetensors").read_bytes() == (folder / "model.safetensors").read_bytes()
+    (folder / "config.json").unlink()
+    with pytest.raises(PreflightError, match=r"s3://bucket/m: not a complete model folder; missing: config.json"):
+        fetch("s3://bucket/m", storage=storage)
 
 
 def test_packages_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:

