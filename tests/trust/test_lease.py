@@ -17,7 +17,10 @@ from trust.storage import Storage
 def test_a_living_holder_is_named_and_kept(tmp_path: Path) -> None:
     path = str(tmp_path / "job.lease")
     with Lease(Storage(), path):
-        with pytest.raises(PreflightError, match=r"another run is writing here: process \d+ on "), Lease(Storage(), path):
+        with (
+            pytest.raises(PreflightError, match=r"another run is writing here: process \d+ on "),
+            Lease(Storage(), path),
+        ):
             pass
         assert Storage().exists(path)
     assert not Storage().exists(path)
@@ -34,7 +37,9 @@ def test_a_holder_of_this_machine_that_was_killed_is_replaced_at_once(tmp_path: 
 
 
 @pytest.mark.parametrize(("age", "free"), [(1.0, False), (lease.STALE_S + 1, True)])
-def test_a_holder_of_another_machine_is_replaced_when_its_heartbeat_is_old(tmp_path: Path, age: float, free: bool) -> None:
+def test_a_holder_of_another_machine_is_replaced_when_its_heartbeat_is_old(
+    tmp_path: Path, age: float, free: bool
+) -> None:
     path = str(tmp_path / "job.lease")
     holder = {"id": "x", "host": "elsewhere", "pid": 1, "started": 0.0, "beat": time.time() - age}
     Storage().write_bytes(path, json.dumps(holder).encode())

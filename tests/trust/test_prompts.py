@@ -177,8 +177,8 @@ def test_prompts_by_task(small: str, tmp_path: Path) -> None:
     with pytest.raises(RowError) as caught:
         prompt.render({**ROW, "task": "cm"})
     assert caught.value.reason == "no_prompt_for_task"
-    fallback = _prompt(small, files={"em5": str(other)})
-    assert fallback.render({**ROW, "task": "cm"}).startswith("Do {Q} well.")
+    with pytest.raises(ConfigError, match="use prompt=file"):
+        _prompt(small, files={"em5": str(other)})
 
 
 def test_a_prompt_crosses_processes_as_plain_data(small: str) -> None:

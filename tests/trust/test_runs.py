@@ -113,3 +113,15 @@ def test_killed_at_half_and_started_again_gives_the_same_table(tmp_path: Path, r
     assert ids == [f"d:{i:05d}" for i in range(120)]
     repeated = len(done(tmp_path)) - 12
     assert repeated <= 4, "more than the units in flight were done twice"
+
+
+@pytest.mark.usefixtures("ray_session")
+def test_overwriting_a_job_removes_what_later_ones_made_of_it(tmp_path: Path) -> None:
+    plan, run, config = make(tmp_path, units=1)
+    for job in ("prepare", "respond", "evaluate"):
+        execute(replace(plan, job=job), run, config)
+    run.storage.write_bytes(run.path("summary.json"), b"{}")
+    execute(replace(plan, job="respond", identity={"n": 2}), run, replace(config, overwrite=True))
+    assert [manifest.job for manifest in run.manifests()] == ["prepare", "respond"]
+    assert not run.storage.exists(run.path("summary.json"))
+    assert len(run.parts("samples")) == 2

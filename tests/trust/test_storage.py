@@ -23,7 +23,9 @@ def test_objects_are_written_read_listed_and_deleted(root: str) -> None:
     assert storage.read_bytes(join(root, "a.json")) == b"a.json"
     assert storage.list_names(root) == ["a.json", "b.json"]
     assert storage.list_folders(root) == ["deep"]
-    assert [info.path for info in storage.list_files(root)] == [join(root, n) for n in ("a.json", "b.json", "deep/c.json")]
+    assert [info.path for info in storage.list_files(root)] == [
+        join(root, n) for n in ("a.json", "b.json", "deep/c.json")
+    ]
     assert [info.path for info in storage.list_files(join(root, "*.json"))][:2] == [
         join(root, "a.json"),
         join(root, "b.json"),

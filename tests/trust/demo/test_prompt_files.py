@@ -137,7 +137,8 @@ def test_configs_say_what_they_are_for_and_load(repo: Path, name: str) -> None:
     options = config(repo, name)
     assert options["name"] == name
     if name == "auto":
-        assert options["files"] == {task: f"package://trust/prompt_files/{task}.json" for task in WITH_DOCS}
+        files = {task: f"package://trust/prompt_files/{task}.json" for task in WITH_DOCS}
+        assert options["files"] == {**files, "none": files["cm"]}
     else:
         assert options["file"] == f"package://trust/prompt_files/{FILE_OF[name]}.json"
     Prompt.load(PromptConfig(**options))

@@ -1,0 +1,43 @@
+"""Every table has one schema; rows go in and come out unchanged, sorted by key."""
+
+import pyarrow as pa
+import pytest
+
+from trust import tables
+
+
+def sample(key: str, **more: object) -> dict:
+    return {"sample_id": key, "dataset": "d", "language": "en", "task": "em", "question": "q"} | more
+
+
+def test_rows_are_sorted_by_key_and_missing_columns_are_null() -> None:
+    table = tables.to_table("samples", [sample("b"), sample("a")])
+    assert table.schema.equals(tables.SCHEMAS["samples"])
+    assert table["sample_id"].to_pylist() == ["a", "b"]
+    assert table["docs"].null_count == 2
+
+
+def test_maps_and_nested_values_come_back_as_they_went_in() -> None:
+    docs = [{"doc_id": "1", "title": "t", "text": "x", "score": None, "answers_found": [0, 1], "rec_score": 50.0}]
+    row = sample("a", meta={"b": "2", "a": "1"}, context={}, answers=[["x", "y"], []], docs=docs)
+    (back,) = tables.to_rows(tables.to_table("samples", [row]))
+    assert {key: back[key] for key in row} == row
+
+
+def test_an_empty_table_keeps_its_types() -> None:
+    assert tables.to_table("scores", []).schema.equals(tables.SCHEMAS["scores"])
+
+
+def test_a_column_that_the_schema_does_not_have_is_an_error() -> None:
+    with pytest.raises(KeyError, match="no column"):
+        tables.to_table("samples", [sample("a", anwsers=[])])
+
+
+def test_a_value_that_does_not_fit_is_an_error() -> None:
+    with pytest.raises((pa.ArrowInvalid, pa.ArrowTypeError)):
+        tables.to_table("samples", [sample("a", answers=[[1.5]])])
+
+
+@pytest.mark.parametrize("name", tables.SCHEMAS)
+def test_every_table_has_a_key_of_its_own_columns(name: str) -> None:
+    assert set(tables.SORT_KEYS[name]) <= set(tables.SCHEMAS[name].names)
