@@ -268,6 +268,11 @@ def absolute(path: str) -> str:
         path = path.removeprefix("file://")
     if "://" in path:
         raise PreflightError(f"{path}: only local paths, file:// and s3:// addresses can be used")
+    if os.environ.get("RAY_JOB_CONFIG_JSON_ENV_VAR") and not os.path.isabs(os.path.expanduser(path)):
+        raise PreflightError(
+            f"{path}: a submitted job runs in a folder of its own, so a relative path leads nowhere; give an absolute "
+            "one that every node sees, or an s3:// address"
+        )
     return os.path.abspath(os.path.expanduser(path))
 
 

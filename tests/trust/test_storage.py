@@ -111,3 +111,11 @@ def test_paths(tmp_path: Path) -> None:
         absolute("gs://bucket")
     with pytest.raises(PreflightError, match="not installed"):
         absolute("package://no_such_package/x")
+
+
+def test_a_relative_path_in_a_submitted_job_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_JOB_CONFIG_JSON_ENV_VAR", "{}")
+    with pytest.raises(PreflightError, match="runs: a submitted job runs in a folder of its own"):
+        absolute("runs")
+    assert absolute("/runs") == "/runs"
+    assert absolute("s3://bucket/runs") == "s3://bucket/runs"
