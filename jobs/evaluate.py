@@ -5,8 +5,9 @@ verdicts, `summary.json` (one model on one data set) or `summary.parquet` (sever
 """
 
 from trust import summary
-from trust.cli import check_failed, main
+from trust.cli import main
 from trust.evaluate import EvaluateConfig, run_evaluate
+from trust.outcome import check_failed
 from trust.runs import Run
 
 

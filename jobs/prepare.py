@@ -4,7 +4,8 @@ Reads a data set in a published form, validates every row, and writes the tables
 with file, line, field and reason; the job exits with 3 where more than `max_failed` of the rows are bad.
 """
 
-from trust.cli import check_failed, main, print_counts
+from trust.cli import main
+from trust.outcome import check_failed, print_counts
 from trust.prepare.job import PrepareConfig, run_prepare
 from trust.runs import Run
 

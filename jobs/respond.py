@@ -3,7 +3,8 @@
 Generates cited answers to the prepared samples of a run with vLLM, and writes the table responses.
 """
 
-from trust.cli import check_failed, main, print_counts
+from trust.cli import main
+from trust.outcome import check_failed, print_counts
 from trust.respond import RespondConfig, run_respond
 from trust.runs import Run
 

@@ -82,8 +82,8 @@ def trust_score(config: RunConfig) -> dict[str, Any]:
         ConfigError, PreflightError: something is wrong with the config, the file or the models.
         TooManyFailed: too many rows failed for a rate to be given.
     """
-    from trust.cli import check_failed
     from trust.evaluate import EvaluateConfig, run_evaluate
+    from trust.outcome import check_failed
     from trust.prepare.job import PrepareConfig, run_prepare
     from trust.respond import RespondConfig, run_respond
     from trust.runs import Run

@@ -2,13 +2,11 @@
 
 import logging
 import sys
-from collections import Counter
 from collections.abc import Callable
 from typing import TypeVar
 
 from trust.config import JobConfig, load
-from trust.errors import TooManyFailed, TrustError
-from trust.runs import Manifest, Run
+from trust.errors import TrustError
 
 T = TypeVar("T", bound=JobConfig)
 
@@ -50,33 +48,3 @@ def _help(job: str, about: str) -> str:
         keys = OmegaConf.to_yaml(compose(config_name=job))
     lines = [about.strip(), "", "Groups:", *groups, "", "Keys and defaults (set with key=value):"]
     return "\n".join([*lines, *(f"  {line}" for line in keys.splitlines())])
-
-
-def print_counts(manifest: Manifest, run: Run) -> None:
-    """What became of the rows, and where the tables lie."""
-    counts = ", ".join(f"{count} {status}" for status, count in sorted(manifest.counts.items(), reverse=True))
-    print(f"{manifest.job}: {counts}")
-    for table, parts in sorted(manifest.tables.items()):
-        print(f"  {table}: {sum(part['rows'] for part in parts)} rows in {run.path(table)}")
-
-
-def check_failed(manifest: Manifest, run: Run, config: JobConfig) -> None:
-    """Raises TooManyFailed where more than `max_failed` of the rows failed."""
-    if manifest.failed_share > config.max_failed:
-        reasons = ", ".join(f"{name}: {count}" for name, count in _reasons(manifest, run).items())
-        raise TooManyFailed(
-            f"{manifest.job}: {manifest.counts['failed']} of {manifest.rows} rows failed ({reasons}), more than "
-            f"max_failed={config.max_failed:g}; the rows and their reasons are in the tables of {run.root}"
-        )
-
-
-def _reasons(manifest: Manifest, run: Run) -> dict[str, int]:
-    """The most frequent reasons of failed rows, from the reason columns alone."""
-    found: Counter[str] = Counter()
-    for table in ("failed", "responses", "scores"):
-        for part in manifest.tables.get(table, []):
-            columns = ["reason"] if table == "failed" else ["reason", "status"]
-            for row in run.storage.read_table(run.path(part["path"]), columns).to_pylist():
-                if row.get("status", "failed") == "failed":
-                    found[row["reason"]] += 1
-    return dict(found.most_common(5))

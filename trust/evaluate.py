@@ -15,6 +15,7 @@ from trust.ask import judges
 from trust.ask.runner import Ledger, Runner
 from trust.config import JobConfig
 from trust.errors import ConfigError, RowError
+from trust.outcome import check_failed
 from trust.prepare.config import DataConfig
 from trust.prepare.job import PrepareConfig, run_prepare
 from trust.runs import Manifest, Plan, Run, execute
@@ -49,6 +50,8 @@ class EvaluateConfig(JobConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.data.path and self.from_run:
+            raise ConfigError("data.path and from_run both say where the responses are: give one of them")
         if not self.metrics:
             raise ConfigError(f"metrics is empty: choose from {', '.join(metrics.names())}")
         if self.replicates < 100:
@@ -66,15 +69,18 @@ def run_evaluate(config: EvaluateConfig) -> Manifest:
     run = Run.of(config)
     run.storage.preflight(run.root)
     judge = config.judge.entails
+    if not config.data.path:
+        _responses(config)
     judges.preflight(judge)
     for metric in metrics.build(config.metrics, config.compat):
         metric.preflight()
     if config.data.path:
         common = {name: getattr(config, name) for name in JobConfig.__dataclass_fields__}
         data = replace(config.data, outputs="require")
-        run_prepare(PrepareConfig(**common, data=data, task=config.task))
-    source = Run.of(config, config.from_run)
-    parts, inputs = source.inputs("responses", "jobs.respond (or give data.path=FILE with outputs)")
+        prepared = run_prepare(PrepareConfig(**common, data=data, task=config.task))
+        if not prepared.tables.get("responses"):
+            check_failed(prepared, run, config)
+    parts, inputs = _responses(config)
     cluster.connect(config.cluster)
     cpus, gpus = _resources(config)
     plan = Plan(
@@ -101,6 +107,11 @@ def run_evaluate(config: EvaluateConfig) -> Manifest:
         gpus=gpus,
     )
     return execute(plan, run, config)
+
+
+def _responses(config: EvaluateConfig) -> tuple[list[dict[str, Any]], str]:
+    source = Run.of(config, config.from_run)
+    return source.inputs("responses", "jobs.respond (or give data.path=FILE with outputs)")
 
 
 def _resources(config: EvaluateConfig) -> tuple[float, float]:
@@ -180,12 +191,12 @@ class EvaluateWorker:
             groups.setdefault(tuple(score[key] for key in GROUP), []).append(score)
         sums = {}
         for group, members in groups.items():
-            names = term_names(by_name[group[0]])
-            matrix = np.zeros((len(members), len(names)))
+            column = {name: i for i, name in enumerate(term_names(by_name[group[0]]))}
+            matrix = np.zeros((len(members), len(column)))
             for i, score in enumerate(members):
                 extra = {f"rows_{score['status']}": 1.0, "questions": float(score["draw"] == 0)}
                 for name, value in ((score.get("terms") or {}) | extra).items():
-                    matrix[i, names.index(name)] = value
+                    matrix[i, column[name]] = value
             weights = stats.question_weights([score["sample_id"] for score in members], self._replicates)
             sums[quote(json.dumps(group), safe="")] = stats.sum_terms(matrix, weights)
         return sums

@@ -200,6 +200,9 @@ def _check_files(files: dict[str, int], path: str) -> None:
 
 def _check_hub(path: str, revision: str | None) -> None:
     from huggingface_hub import hf_hub_download
+    from huggingface_hub.utils import logging
+
+    logging.set_verbosity_error()  # five retries without a network are one message, below
 
     try:
         hf_hub_download(path, "config.json", revision=revision)

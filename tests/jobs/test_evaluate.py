@@ -133,7 +133,7 @@ class TestBadInput:
             (None, "mine.json", "mine.json"),
             ("", "mine.json", "empty"),
             ("[]", "mine.json", "no row"),
-            ('[{"question": "q"},\n {"question": }]', "mine.json", "line 2"),
+            ('[\n {"question": }]', "mine.json", r"invalid_json: 1.*line 2"),
             ('{"question": "q"}', "mine.json", "list"),
         ],
     )
