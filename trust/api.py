@@ -7,8 +7,9 @@ from typing import Any
 
 import yaml
 
-from trust.config import build, load, plain
+from trust.config import MODES, build, load, one_of, plain
 from trust.errors import ConfigError
+from trust.prepare.config import TASKS
 
 
 @dataclass
@@ -53,6 +54,13 @@ class RunConfig:
     compat: str = "strict"
     run: str = "trust_score"
     overwrite: bool = False
+
+    def __post_init__(self) -> None:
+        if self.eval_type is not None:
+            one_of("eval_type", self.eval_type, TASKS)
+        one_of("compat", self.compat, MODES)
+        one_of("engine", self.engine, ("cpu", "gpu"))
+        one_of("judge", self.judge, ("t5", "lexical"))
 
     def update_from_dict(self, values: dict[str, Any]) -> "RunConfig":
         """Sets keys; an unknown key or a wrong type is a ConfigError that names the nearest right one."""

@@ -37,13 +37,12 @@ def _help(job: str, about: str) -> str:
     from hydra import compose, initialize_config_dir
     from omegaconf import OmegaConf
 
-    from trust.config import CONF
+    from trust.config import CONF, job_groups
 
     groups = []
-    for folder in sorted(path for path in CONF.rglob("*") if path.is_dir()):
-        options = sorted(file.stem for file in folder.glob("*.yaml"))
-        if options:
-            groups.append(f"  {folder.relative_to(CONF).as_posix()}={'|'.join(options)}")
+    for group in job_groups(job):
+        options = sorted(file.stem for file in (CONF / group).glob("*.yaml"))
+        groups.append(f"  {group}={'|'.join(options)}")
     with initialize_config_dir(str(CONF), version_base="1.3"):
         keys = OmegaConf.to_yaml(compose(config_name=job))
     lines = [about.strip(), "", "Groups:", *groups, "", "Keys and defaults (set with key=value):"]

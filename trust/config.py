@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+import yaml
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -50,6 +51,16 @@ class ClusterConfig:
     units_in_flight: int = 3
     max_restarts: int = 3
 
+    def __post_init__(self) -> None:
+        if not 1 <= self.min_actors <= self.max_actors:
+            raise ConfigError("cluster.min_actors must be at least 1 and at most cluster.max_actors")
+        if self.units_in_flight < 1:
+            raise ConfigError(f"cluster.units_in_flight={self.units_in_flight}: must be at least 1")
+        if self.max_restarts < 0:
+            raise ConfigError(f"cluster.max_restarts={self.max_restarts}: cannot be negative")
+        if self.actor_cpus is not None and self.actor_cpus <= 0:
+            raise ConfigError(f"cluster.actor_cpus={self.actor_cpus:g}: must be above 0, or null")
+
 
 @dataclass
 class JobConfig:
@@ -79,8 +90,6 @@ class JobConfig:
             raise ConfigError(f"unit_rows={self.unit_rows}: must be at least 1")
         if not 0 <= self.max_failed <= 1:
             raise ConfigError(f"max_failed={self.max_failed}: a share between 0 and 1")
-        if not 1 <= self.cluster.min_actors <= self.cluster.max_actors:
-            raise ConfigError("cluster.min_actors must be at least 1 and at most cluster.max_actors")
 
 
 def load(job: str, schema: type[T], arguments: list[str]) -> T:
@@ -89,7 +98,8 @@ def load(job: str, schema: type[T], arguments: list[str]) -> T:
     Raises:
         ConfigError: names the key at fault and the nearest right one.
     """
-    words = [_prepare(override) for override in _parse(arguments)]
+    groups = job_groups(job)
+    words = [_prepare(job, groups, override) for override in _parse(arguments)]
     GlobalHydra.instance().clear()
     try:
         with initialize_config_dir(str(CONF), version_base="1.3"):
@@ -130,6 +140,12 @@ def build(schema: type[T], values: Any, path: str = "") -> T:
     return schema(**made)
 
 
+def job_groups(job: str) -> list[str]:
+    """The groups that a job's config is made of."""
+    defaults = yaml.safe_load((CONF / f"{job}.yaml").read_text())["defaults"]
+    return [str(next(iter(item))) for item in defaults if isinstance(item, dict)]
+
+
 def one_of(key: str, value: str, choices: typing.Iterable[str]) -> None:
     """Raises ConfigError where `value` is none of `choices`."""
     choices = list(choices)
@@ -151,11 +167,23 @@ def _parse(arguments: list[str]) -> list[Override]:
     try:
         return OverridesParser.create().parse_overrides(arguments)
     except HydraException as error:
-        first = str(error).splitlines()[0]
-        raise ConfigError(f"{first} (quote values with special characters: \"key='a, b'\")") from error
+        word = next((w for w in arguments if not _parses(w)), " ".join(arguments))
+        key, _, value = word.partition("=")
+        raise ConfigError(
+            f"{word}: cannot be read as key=value; quote a value with special characters twice, for the shell and for "
+            f"the config: \"{key}='{value}'\""
+        ) from error
 
 
-def _prepare(override: Override) -> str:
+def _parses(word: str) -> bool:
+    try:
+        OverridesParser.create().parse_overrides([word])
+    except HydraException:
+        return False
+    return True
+
+
+def _prepare(job: str, groups: list[str], override: Override) -> str:
     key, line = override.key_or_group, override.input_line or ""
     if override.type == OverrideType.DEL:
         raise ConfigError(f"{line}: keys cannot be deleted; set the value you want instead")
@@ -163,8 +191,12 @@ def _prepare(override: Override) -> str:
         raise ConfigError(f"{line}: one job runs one config; give one value")
     value = line.split("=", 1)[1]
     folder = CONF / key
-    if folder.is_dir():
+    if folder.is_dir() and isinstance(override.value(), str | list):
         options = sorted(file.stem for file in folder.glob("*.yaml"))
+        if key not in groups:
+            below = [group for group in groups if group.startswith(f"{key}/")]
+            hint = f"did you mean {below[0]}={value}?" if below else f"its groups: {', '.join(groups)}"
+            raise ConfigError(f"{line}: jobs.{job} has no group {key}; {hint}")
         chosen = override.value()
         for option in chosen if isinstance(chosen, list) else [chosen]:
             one_of(key, str(option), options)
@@ -211,7 +243,7 @@ def _convert(hint: Any, value: Any, path: str) -> Any:
     if isinstance(hint, type) and isinstance(value, hint) and (hint is not int or not isinstance(value, bool)):
         return value
     name = getattr(origin or hint, "__name__", str(hint))
-    raise ConfigError(f"{path}={value!r}: must be {'a ' + name if value is not None else name + ', not null'}")
+    raise ConfigError(f"{path}={value!r}: must be of type {name}" + (", not null" if value is None else ""))
 
 
 def _dotted(path: str, key: str) -> str:

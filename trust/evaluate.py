@@ -44,7 +44,7 @@ class EvaluateConfig(JobConfig):
     task: str | None = None
     from_run: str | None = None
     judge: judges.JudgeConfig = field(default_factory=judges.JudgeConfig)
-    metrics: dict[str, Any] = field(default_factory=lambda: {"trust_score": {}})
+    metrics: dict[str, Any] = field(default_factory=dict)
     replicates: int = 1000
     report: bool = True
 

@@ -166,6 +166,7 @@ def execute(plan: Plan, run: Run, config: JobConfig) -> Manifest:
         store = UnitStore(run.storage, run.root, plan.job, plan.fingerprint)
         if config.overwrite:
             _remove(plan, run)
+        store.keep_identity(plan.identity)
         finished = store.finished()
         pending = [unit for unit in plan.units if unit.name not in finished]
         if len(pending) < len(plan.units):
@@ -199,20 +200,23 @@ def _already(plan: Plan, run: Run, config: JobConfig) -> Manifest | None:
         return None
     others = [name for name in _fingerprints(plan.job, run) if name != plan.fingerprint]
     if earlier or others:
+        old = earlier.identity if earlier else UnitStore(run.storage, run.root, plan.job, others[0]).identity()
+        changed = "; ".join(_differences(old, plan.identity)[:8])
         raise PreflightError(
-            f"run={run.name} already holds {plan.job} rows of another config"
-            f"{_differences(earlier.identity, plan.identity) if earlier else ''}. "
+            f"run={run.name} already holds {plan.job} rows of another config ({changed}). "
             "Choose another run=, or replace it with overwrite=true"
         )
     return None
 
 
-def _differences(old: dict[str, Any], new: dict[str, Any]) -> str:
-    changed = []
-    for key in sorted(set(old) | set(new)):
-        if old.get(key) != new.get(key):
-            changed.append(f"{key} was {json.dumps(old.get(key))[:80]}, is {json.dumps(new.get(key))[:80]}")
-    return f" ({'; '.join(changed)[:400]})" if changed else ""
+def _differences(old: Any, new: Any, path: str = "") -> list[str]:
+    """Each key that changed, dotted, with both values."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        keys = sorted(set(old) | set(new))
+        return [line for key in keys for line in _differences(old.get(key), new.get(key), f"{path}.{key}".lstrip("."))]
+    if old == new:
+        return []
+    return [f"{path} was {json.dumps(old, ensure_ascii=False)[:80]}, is {json.dumps(new, ensure_ascii=False)[:80]}"]
 
 
 def _fingerprints(job: str, run: Run) -> list[str]:

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from trust.errors import PreflightError
+from trust.errors import ConfigError, PreflightError
 
 _CODECS = {".gz": "gzip", ".zst": "zstd"}
 
@@ -38,6 +38,10 @@ class StorageConfig:
     root: str = "runs"
     endpoint: str | None = None
     region: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.root.strip():
+            raise ConfigError("storage.root is empty: give a folder or an s3:// address")
 
 
 @dataclass(frozen=True)
@@ -152,10 +156,17 @@ class Storage:
         return sorted(e.name for e in os.scandir(folder) if e.is_dir()) if os.path.isdir(folder) else []
 
     def list_files(self, path: str) -> list[FileInfo]:
-        """The files at `path` (a file, a folder with all below it, or a glob), sorted by path. Hidden ones left out."""
-        base, pattern = _split_glob(path)
+        """The files at `path` (a file, a folder with all below it, or a glob), sorted by path. Hidden ones left out.
+
+        A path that is there as it stands is no glob, whatever marks its name holds.
+        """
+        base, pattern = path, False
         fs, root = self.arrow(base)
         info = fs.get_file_info(root)
+        if info.type == pafs.FileType.NotFound:
+            base, pattern = _split_glob(path)
+            fs, root = self.arrow(base)
+            info = fs.get_file_info(root)
         if info.type == pafs.FileType.File:
             return [FileInfo(base, info.size)]
         if info.type == pafs.FileType.NotFound and not is_s3(path):

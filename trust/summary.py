@@ -38,13 +38,14 @@ def summarise(
     Keys: the published names; `KEY_low`, `KEY_high` (95 %) and `KEY_n` beside each; null is not applicable. Where more
     than `max_failed` of the rows failed every rate is null and `withheld` says why.
 
-    `judge` names who judged.
+    `judge` names who judged; `num_unreadable` counts rows of the file that never became responses.
 
     Args:
         slices: further columns of `trust.evaluate.GROUP` to split by.
     """
     by_name = {metric.name: metric for metric in metrics.build(config.metrics, config.compat)}
-    judge, unreadable = judges.describe(config.judge.entails), _unreadable(run, config)
+    judge = judges.describe(config.judge.entails)
+    lost, unreadable = _unreadable(run, config)
     pooled: dict[tuple[str, ...], np.ndarray] = {}
     for key, array in run.sums("evaluate").items():
         group = group_of(key)
@@ -54,18 +55,21 @@ def summarise(
     for names, array in sorted(pooled.items()):
         group = dict(zip((*POOLED, *slices), names, strict=True))
         metric = by_name[group.pop("metric")]
-        summary = summaries.setdefault(names[1:], group | {"compat": config.compat, "judge": judge})
+        head = {"compat": config.compat, "judge": judge, "num_unreadable": lost}
+        summary = summaries.setdefault(names[1:], group | head)
         summary |= _flat(metric, array, group["task"], config.max_failed, unreadable)
     return list(summaries.values())
 
 
-def _unreadable(run: Run, config: EvaluateConfig) -> str:
-    """Why nothing may be published of a file of which too many rows could not be read; empty where that is not so."""
+def _unreadable(run: Run, config: EvaluateConfig) -> tuple[int, str]:
+    """How many rows of the file at `data.path` could not be read, and, where they are too many, that in words."""
     prepared = run.manifest("prepare") if config.data.path else None
-    if not prepared or prepared.failed_share <= config.max_failed:
-        return ""
-    failed = prepared.counts["failed"]
-    return f"{failed} of {prepared.rows} rows could not be read, more than max_failed={config.max_failed:g}"
+    if not prepared:
+        return 0, ""
+    failed = prepared.counts.get("failed", 0)
+    if prepared.failed_share <= config.max_failed:
+        return failed, ""
+    return failed, f"{failed} of {prepared.rows} rows could not be read, more than max_failed={config.max_failed:g}"
 
 
 def _flat(metric: metrics.Metric, array: np.ndarray, task: str, max_failed: float, withheld: str) -> dict[str, Any]:
@@ -122,6 +126,8 @@ def show(summaries: list[dict[str, Any]]) -> None:
     table.add_row(
         "rows scored / n.a. / failed", *(f"{s['num_scored']} / {s['num_na']} / {s['num_failed']}" for s in summaries)
     )
+    if any(summary.get("num_unreadable") for summary in summaries):
+        table.add_row("rows that could not be read", *(str(summary["num_unreadable"]) for summary in summaries))
     console = Console(width=max(100, 34 + 30 * len(summaries)))
     console.print(table)
     for judge, mode in sorted({(s["judge"], s["compat"]) for s in summaries}):

@@ -98,6 +98,17 @@ class UnitStore:
         """Names of the units that have a receipt."""
         return {name.removesuffix(".json") for name in self.storage.list_names(self.folder) if name.endswith(".json")}
 
+    def keep_identity(self, identity: dict[str, Any]) -> None:
+        """Writes down what the fingerprint stands for, so that another config can be told what differs."""
+        self.storage.write_bytes(self.path("identity"), json.dumps(identity).encode())
+
+    def identity(self) -> dict[str, Any]:
+        """What the fingerprint stands for; empty where it was never written down."""
+        try:
+            return dict(json.loads(self.storage.read_bytes(self.path("identity"))))
+        except FileNotFoundError:
+            return {}
+
     def write(self, unit: Unit, result: UnitResult) -> Receipt:
         """Writes the unit's parts, then its sums, last its receipt."""
         parts = {}
@@ -128,7 +139,7 @@ class UnitStore:
 
     def clear(self, keep_receipts: bool) -> None:
         for name in self.storage.list_names(self.folder):
-            if not (keep_receipts and name.endswith(".json")):
+            if not (keep_receipts and (name.endswith(".json") or name == "identity")):
                 self.storage.delete(self.path(name))
 
 

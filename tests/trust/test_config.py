@@ -7,7 +7,7 @@ import yaml
 
 from trust.ask.lexical import LexicalConfig
 from trust.ask.t5 import T5Config
-from trust.config import CONF, load
+from trust.config import CONF, job_groups, load
 from trust.errors import ConfigError
 from trust.evaluate import EvaluateConfig
 from trust.prepare.job import PrepareConfig
@@ -42,17 +42,26 @@ class TestLoad:
             ("metrics=[trust_scor]", "unknown value; did you mean trust_score?"),
             ("judge/entails=lexicle", "did you mean lexical?"),
             ("compat=uptream", "did you mean upstream?"),
-            ("unit_rows=many", "unit_rows='many': must be a int"),
+            ("unit_rows=many", "unit_rows='many': must be of type int"),
             ("unit_rows=0", "must be at least 1"),
             ("max_failed=2", "a share between 0 and 1"),
             ("run=a/b", "no slash"),
             ("data.task=emm", "did you mean em"),
-            ("storage.root=null", "storage.root=None: must be str, not null"),
+            ("storage.root=null", "storage.root=None: must be of type str, not null"),
             ("~judge.entails.model", "keys cannot be deleted"),
             ("run=a,b", "one job runs one config"),
             ("run", "not of the form key=value"),
             ("replicates=3", "at least 100"),
             ("cluster.min_actors=3", "at most cluster.max_actors"),
+            ("cluster.units_in_flight=0", "must be at least 1"),
+            ("cluster.max_restarts=-5", "cannot be negative"),
+            ("cluster.actor_cpus=0", "must be above 0"),
+            ("storage.root=''", "storage.root is empty"),
+            ("metrics=[]", "metrics is empty"),
+            ("judge=lexical", "did you mean judge/entails=lexical?"),
+            ("model=hf", "jobs.evaluate has no group model"),
+            ("data.path=~/x.json", "cannot be read as key=value; quote"),
+            ("data.path=/a b/c=d.json", "data.path=/a b/c=d.json: cannot be read"),
             ("storage=s3", "storage.root is not set"),
         ],
     )
@@ -66,6 +75,10 @@ class TestLoad:
         assert config.max_failed == 1.0
         assert config.run == "2024"
 
+    def test_a_quoted_value_may_hold_anything(self) -> None:
+        path = "/a b/c=d, [e]'s.json"
+        assert load("prepare", PrepareConfig, [f'data.path="{path}"']).data.path == path
+
     def test_columns_are_free_keys(self) -> None:
         config = load("prepare", PrepareConfig, ["data.columns.question=input.query"])
         assert config.data.columns == {"question": "input.query"}
@@ -74,9 +87,7 @@ class TestLoad:
 def test_every_option_of_every_group_composes_and_validates() -> None:
     checked = 0
     for job, schema in JOBS.items():
-        defaults = yaml.safe_load((CONF / f"{job}.yaml").read_text())["defaults"]
-        groups = [next(iter(item)) for item in defaults if isinstance(item, dict)]
-        for group in groups:
+        for group in job_groups(job):
             for file in sorted((CONF / group).glob("*.yaml")):
                 value = f"[{file.stem}]" if group == "metrics" else file.stem
                 words = [f"{group}={value}"]

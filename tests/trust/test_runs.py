@@ -52,7 +52,7 @@ class TestExecute:
         plan, run, config = make(tmp_path)
         execute(plan, run, config)
         left = os.listdir(run.path("_units", "count", plan.fingerprint))
-        assert sorted(left) == [f"u{i}.json" for i in range(6)]
+        assert sorted(left) == ["identity", *(f"u{i}.json" for i in range(6))]
 
     def test_a_finished_run_is_not_done_again(self, tmp_path: Path) -> None:
         plan, run, config = make(tmp_path)

@@ -36,6 +36,14 @@ def test_objects_are_written_read_listed_and_deleted(root: str) -> None:
     assert storage.exists(join(root, "b.json"))
 
 
+def test_a_name_with_marks_of_a_glob_is_a_name_where_it_is_there(tmp_path: Path) -> None:
+    storage = Storage()
+    for name in ("x[1].json", "x1.json"):
+        storage.write_bytes(str(tmp_path / name), b"[]")
+    assert [info.path for info in storage.list_files(str(tmp_path / "x[1].json"))] == [str(tmp_path / "x[1].json")]
+    assert [info.path for info in storage.list_files(str(tmp_path / "x[12].json"))] == [str(tmp_path / "x1.json")]
+
+
 def test_what_is_not_there(root: str) -> None:
     storage = Storage()
     assert storage.list_names(join(root, "none")) == []

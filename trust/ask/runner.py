@@ -10,7 +10,7 @@ import os
 import time
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,8 +38,6 @@ class BatchBackend(Protocol):
 
 class StreamBackend(Protocol):
     """Answers one ask at a time and batches by itself."""
-
-    fingerprint: str
 
     async def answer(self, inputs: dict[str, Any]) -> Any: ...
 
@@ -74,7 +72,7 @@ class Runner:
         backends: ask name (`entails`, `complete`) -> backend.
     """
 
-    def __init__(self, backends: dict[str, Any]) -> None:
+    def __init__(self, backends: Mapping[str, BatchBackend | StreamBackend]) -> None:
         self.backends = backends
         self._queues: dict[str, list[tuple[int, dict[str, Any], asyncio.Future[Any]]]] = {name: [] for name in backends}
         self._busy: dict[str, asyncio.Task[None]] = {}
@@ -98,13 +96,13 @@ class Runner:
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._queues[name].append((_length(inputs), inputs, future))
         if name not in self._busy:
-            self._busy[name] = asyncio.create_task(self._drain(name, ledger))
+            self._busy[name] = asyncio.create_task(self._drain(name, backend, ledger))
         return await future
 
-    async def _drain(self, name: str, ledger: Ledger) -> None:
+    async def _drain(self, name: str, backend: BatchBackend, ledger: Ledger) -> None:
         """Sends batches until the queue is empty, the longest asks first: like lengths share a batch, so that little is
         padding, and asks that arrive while a batch runs fill the next one."""
-        backend, queue = self.backends[name], self._queues[name]
+        queue = self._queues[name]
         loop = asyncio.get_running_loop()
         try:
             while True:

@@ -104,8 +104,10 @@ def _sniff(head: bytes, kind: str | None) -> str | None:
 def _nearest(path: str, storage: Storage) -> str:
     folder, name = posixpath.split(path)
     try:
-        names = [posixpath.relpath(file.path, folder).split("/")[0] for file in storage.list_files(folder)]
+        names = storage.list_names(folder) + storage.list_folders(folder)
     except OSError:
         return ""
-    near = difflib.get_close_matches(name, sorted(set(names)), n=1, cutoff=0.5)
-    return f"; did you mean {posixpath.join(folder, near[0])}?" if near else f"; {len(set(names))} others in {folder}"
+    if name in names:
+        return ": the folder is empty"
+    near = difflib.get_close_matches(name, sorted(names), n=1, cutoff=0.5)
+    return f"; did you mean {posixpath.join(folder, near[0])}?" if near else f"; {len(names)} others in {folder}"

@@ -60,6 +60,7 @@ def write_run(root: Path, rows: list[dict[str, Any]], name: str = "hand", **opti
         options: of EvaluateConfig.
     """
     config = EvaluateConfig(
+        metrics={"trust_score": {}},
         run=name,
         storage=StorageConfig(str(root)),
         judge=JudgeConfig(LexicalConfig()),
