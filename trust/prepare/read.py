@@ -39,11 +39,6 @@ class RawRow:
         return f"{self.file}#{self.index}"
 
 
-def read_unit(source: dict[str, Any], storage: Storage) -> Iterator[RawRow]:
-    """The rows of one unit; use a `UnitReader` for several."""
-    yield from UnitReader(storage).read(source)
-
-
 class UnitReader:
     """Reads units, best in the order of the plan.
 

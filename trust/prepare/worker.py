@@ -1,6 +1,5 @@
 """The worker of `jobs.prepare`: a unit of a file in, parts of samples, responses and failed out."""
 
-import dataclasses
 from typing import Any
 
 from trust.errors import RowError
@@ -18,14 +17,12 @@ class PrepareWorker:
     """Reads and checks the rows of units.
 
     Args:
-        config: plain: `data` (a DataConfig), `compat`, `storage`; `task`, where it is not null, overrides the data's;
-            `job` names the job in the table failed (default `prepare`).
+        config: plain: `data` (a DataConfig), `compat`, `storage`.
     """
 
     def __init__(self, config: dict[str, Any]) -> None:
-        self._data = resolve_task(DataConfig(**config["data"]), config.get("task"))
+        self._data = DataConfig(**config["data"])
         self._compat = config["compat"]
-        self._job = config.get("job", "prepare")
         storage = config["storage"]
         self._reader = UnitReader(open_storage(storage.get("root", ""), storage))
 
@@ -61,7 +58,7 @@ class PrepareWorker:
 
     def _failed(self, raw: RawRow, place: str, error: RowError) -> dict[str, Any]:
         return {
-            "job": self._job,
+            "job": "prepare",
             "row": place,
             "file": raw.file,
             "line": raw.line,
@@ -69,8 +66,3 @@ class PrepareWorker:
             "reason": error.reason,
             "detail": error.detail,
         }
-
-
-def resolve_task(data: DataConfig, task: str | None) -> DataConfig:
-    """The data's config with the job's own `task` over the data's."""
-    return dataclasses.replace(data, task=task) if task is not None else data

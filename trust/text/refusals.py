@@ -124,11 +124,6 @@ class Detector:
         return None
 
 
-def supported_languages() -> tuple[str, ...]:
-    """Languages with phrases of their own."""
-    return tuple(sorted(_data()))
-
-
 def _clauses(sentence: Sentence, languages: tuple[str, ...], keep_quotes: bool) -> list[tuple[str, bool]]:
     """The sentence's clauses, folded, each with whether a citation stands in it."""
     text = sentence.claim

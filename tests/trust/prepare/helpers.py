@@ -34,11 +34,11 @@ def sample(number: int = 0, **changes: Any) -> dict[str, Any]:
     return {key: value for key, value in row.items() if value is not ...}
 
 
-def prepare(path: Path | str, compat: str = "strict", unit_rows: int = 3, task: str | None = None, **data: Any) -> Rows:
+def prepare(path: Path | str, compat: str = "strict", unit_rows: int = 3, **data: Any) -> Rows:
     """The tables made of a file: samples, responses, failed."""
     config = DataConfig(path=str(path), **data)
     storage = open_storage()
-    worker = PrepareWorker({"data": asdict(config), "compat": compat, "task": task, "storage": {"root": "runs"}})
+    worker = PrepareWorker({"data": asdict(config), "compat": compat, "storage": {"root": "runs"}})
     found: Rows = {"samples": [], "responses": [], "failed": []}
 
     async def work() -> None:

@@ -9,7 +9,7 @@ from tests.trust.prepare.helpers import lines, sample, write
 from trust.errors import PreflightError, RowError
 from trust.prepare import DataConfig
 from trust.prepare.plan import plan
-from trust.prepare.read import RawRow, UnitReader, read_unit
+from trust.prepare.read import RawRow, UnitReader
 from trust.storage import open_storage
 from trust.units import Unit
 
@@ -21,7 +21,7 @@ def _units(path: Path, unit_rows: int) -> list[Unit]:
 
 
 def _read(path: Path, unit_rows: int = 4) -> list[RawRow]:
-    return [row for unit in _units(path, unit_rows) for row in read_unit(unit.source, open_storage())]
+    return [row for unit in _units(path, unit_rows) for row in UnitReader(open_storage()).read(unit.source)]
 
 
 def _file(folder: Path, name: str) -> Path:
@@ -110,4 +110,4 @@ def test_a_file_changed_after_planning_stops_the_job(tmp_path: Path) -> None:
         units = _units(path, 4)
         write(path, text[:300])
         with pytest.raises(PreflightError, match="was changed"):
-            list(read_unit(units[-1].source, open_storage()))
+            list(UnitReader(open_storage()).read(units[-1].source))

@@ -8,8 +8,6 @@ import pytest
 
 from tests.trust.prepare.helpers import Rows, lines, prepare, sample, write
 from trust.errors import PreflightError
-from trust.prepare import DataConfig
-from trust.prepare.worker import resolve_task
 from trust.storage import open_storage
 
 # What strict mode makes of the inputs that the published evaluator was run on: row number -> reason.
@@ -54,11 +52,9 @@ def test_failed_rows_say_where_and_why(tmp_path: Path) -> None:
     assert (failed[1]["line"], failed[1]["reason"], failed[1]["field"]) == (3, "invalid_json", None)
 
 
-def test_the_jobs_task_stands_over_the_datas_but_not_over_the_rows(tmp_path: Path) -> None:
+def test_a_rows_own_task_stands_over_the_datas(tmp_path: Path) -> None:
     path = write(tmp_path / "towns.jsonl", lines([sample(0), sample(1, task="em5")]))
-    assert [row["task"] for row in prepare(path, task="cm", **{})["samples"]] == ["cm", "em5"]
-    assert resolve_task(DataConfig(task="em"), None).task == "em"
-    assert resolve_task(DataConfig(task="em"), "none").task == "none"
+    assert [row["task"] for row in prepare(path, task="cm")["samples"]] == ["cm", "em5"]
 
 
 def _mixed() -> list:
