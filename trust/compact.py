@@ -25,12 +25,14 @@ def compact(
     parts: dict[str, list[dict[str, Any]]],
     unique: tuple[str, ...],
     compat: str,
+    mark: str = "",
 ) -> tuple[dict[str, list[dict[str, Any]]], dict[str, int]]:
     """Merges the units' parts of every table into final parts.
 
     Args:
         parts: table -> the units' parts (name, rows, bytes), in unit order.
         unique: tables in which a key may stand only once over all parts.
+        mark: goes into the names of the final parts.
 
     Returns:
         Table -> final parts (path relative to the run, rows, bytes), and how outcome counts changed.
@@ -38,7 +40,7 @@ def compact(
     import ray
 
     task = ray.remote(num_cpus=1)(_merge)
-    tag = store.folder.rsplit("/", 1)[-1][:12]
+    tag = store.folder.rsplit("/", 1)[-1][:12] + mark
     made: dict[str, list[dict[str, Any]]] = {}
     moved = {"ok": 0, "failed": 0}
     late: list[dict[str, Any]] = []

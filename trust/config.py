@@ -41,20 +41,21 @@ class ClusterConfig:
         max_actors: actors the pool may grow to.
         actor_cpus: CPUs one actor takes; null is all of a node's shared among its actors for models, 1 otherwise.
         max_restarts: times that an actor whose process died is started again before the job stops.
-        units_in_flight: units one actor works on at once, so that a model never runs dry at a unit's border.
+        units_in_flight: units one actor works on at once, so that a model never runs dry at a unit's border; null takes
+            as many as the job's model is kept busy by.
     """
 
     address: str | None = None
     min_actors: int = 1
     max_actors: int = 1
     actor_cpus: float | None = None
-    units_in_flight: int = 3
+    units_in_flight: int | None = None
     max_restarts: int = 3
 
     def __post_init__(self) -> None:
         if not 1 <= self.min_actors <= self.max_actors:
             raise ConfigError("cluster.min_actors must be at least 1 and at most cluster.max_actors")
-        if self.units_in_flight < 1:
+        if self.units_in_flight is not None and self.units_in_flight < 1:
             raise ConfigError(f"cluster.units_in_flight={self.units_in_flight}: must be at least 1")
         if self.max_restarts < 0:
             raise ConfigError(f"cluster.max_restarts={self.max_restarts}: cannot be negative")
@@ -69,7 +70,8 @@ class JobConfig:
     Attributes:
         run: name of the run; tables lie in `{storage.root}/{run}`.
         compat: `strict` (what is right) or `upstream` (the published arithmetic, bug for bug).
-        unit_rows: rows of a work unit; at most the units in flight are lost by a kill.
+        unit_rows: rows of a work unit; at most the units in flight are lost by a kill. Null takes 1/200 of the job's rows,
+            at least one and at most what is sensible for the job.
         max_failed: share of rows that may fail before rates are withheld and the job exits with 3.
         overwrite: replace what another config left under the same run.
     """
@@ -78,7 +80,7 @@ class JobConfig:
     storage: StorageConfig = field(default_factory=StorageConfig)
     cluster: ClusterConfig = field(default_factory=ClusterConfig)
     compat: str = "strict"
-    unit_rows: int = 256
+    unit_rows: int | None = None
     max_failed: float = 0.01
     overwrite: bool = False
 
@@ -86,10 +88,26 @@ class JobConfig:
         one_of("compat", self.compat, MODES)
         if not self.run or set(self.run) & set("/\\ ") or self.run.startswith((".", "_")):
             raise ConfigError(f"run={self.run!r}: a run's name has no slash or space and does not begin with . or _")
-        if self.unit_rows < 1:
+        if self.unit_rows is not None and self.unit_rows < 1:
             raise ConfigError(f"unit_rows={self.unit_rows}: must be at least 1")
         if not 0 <= self.max_failed <= 1:
             raise ConfigError(f"max_failed={self.max_failed}: a share between 0 and 1")
+
+
+@dataclass
+class AskingJobConfig(JobConfig):
+    """What every job that asks a model has.
+
+    Attributes:
+        retry_failed: rows that failed in this run are done again, and no others.
+    """
+
+    retry_failed: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.retry_failed and self.overwrite:
+            raise ConfigError("overwrite=true does every row again, retry_failed=true the failed ones: give one of them")
 
 
 def load(job: str, schema: type[T], arguments: list[str]) -> T:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,21 +14,29 @@ from trust import cluster, metrics, stats, tables
 from trust import config as configs
 from trust.ask import judges
 from trust.ask.runner import Ledger, Runner
-from trust.config import JobConfig
+from trust.config import AskingJobConfig, JobConfig
 from trust.errors import ConfigError, RowError
 from trust.outcome import check_failed
 from trust.prepare.config import DataConfig
 from trust.prepare.job import PrepareConfig, run_prepare
+from trust.retry import changed, failed_before
 from trust.runs import Manifest, Plan, Run, execute
 from trust.storage import absolute, open_storage
 from trust.units import Unit, UnitResult, read_rows, row_units
 from trust.verdicts import VerdictStore
 
+UNIT_ROWS = 256  # at most
+
+log = logging.getLogger("trust")
+
 GROUP = ("metric", "dataset", "task", "model", "prompt", "language")
+ASKS = ("asked", "repeated", "reused", "failed", "truncated")  # as `asks_*` in the manifest's totals
+
+_UNREADABLE = "unreadable:"
 
 
 @dataclass
-class EvaluateConfig(JobConfig):
+class EvaluateConfig(AskingJobConfig):
     """`jobs.evaluate`.
 
     Attributes:
@@ -83,6 +92,7 @@ def run_evaluate(config: EvaluateConfig) -> Manifest:
     parts, inputs = _responses(config)
     cluster.connect(config.cluster)
     cpus, gpus = _resources(config)
+    units = row_units(parts, config.unit_rows, UNIT_ROWS)
     plan = Plan(
         job="evaluate",
         identity={
@@ -92,7 +102,7 @@ def run_evaluate(config: EvaluateConfig) -> Manifest:
             "compat": config.compat,
             "replicates": config.replicates,
         },
-        units=row_units(parts, config.unit_rows),
+        units=units,
         worker="trust.evaluate:EvaluateWorker",
         worker_config={
             "judge": judges.for_actor(judge, int(cpus)),
@@ -105,8 +115,24 @@ def run_evaluate(config: EvaluateConfig) -> Manifest:
         config=configs.plain(config),
         cpus=cpus,
         gpus=gpus,
+        # Enough asks for full batches of like length, but few enough rows that a kill loses little.
+        rows_in_flight=min(32, max(8, sum(unit.rows for unit in units) // 40)),
     )
-    return execute(plan, run, config)
+    manifest = execute(plan, run, config, config.retry_failed)
+    _care_for(VerdictStore(run.storage, absolute(config.storage.root), plan.identity["judge"]["entails"]), manifest)
+    return manifest
+
+
+def _care_for(store: VerdictStore, manifest: Manifest) -> None:
+    """Says which files of the store are broken, and merges its small ones; neither is worth failing a finished job for."""
+    from ray.exceptions import RayError
+
+    for path in (key.removeprefix(_UNREADABLE) for key in manifest.totals if key.startswith(_UNREADABLE)):
+        log.warning("%s cannot be read: its pairs were asked again and stand in other files; delete it", path)
+    try:
+        store.merge_small()
+    except (OSError, RayError) as error:
+        log.warning("the verdict store could not be merged, nothing is lost: %s", " ".join(str(error).split())[-300:])
 
 
 def _responses(config: EvaluateConfig) -> tuple[list[dict[str, Any]], str]:
@@ -140,27 +166,37 @@ class EvaluateWorker:
     async def work(self, unit: Unit) -> UnitResult:
         rows = await asyncio.to_thread(read_rows, unit, self._storage)
         ledger = Ledger(judge=self._judge.fingerprint)
-        for known in await asyncio.to_thread(self._verdicts.load, [row["sample_id"] for row in rows]):
-            ledger.know(known)
-        scores = await asyncio.gather(*(self._score(metric, row, ledger) for metric in self._metrics for row in rows))
-        used = [self._clean(row) for row in ledger.verdicts.values() if row.get("used")]
-        new = [row for row in used if row["hash"] in ledger.new]
-        await asyncio.to_thread(self._verdicts.add, new)
-        counts = Counter(score["status"] for score in scores)
-        for score in scores:
-            if score["status"] == "failed":
-                counts[f"failed:{score['reason']}"] += 1
-        reasons = {key: float(counts.pop(key)) for key in list(counts) if ":" in key}
+        known = await asyncio.to_thread(self._verdicts.load, [row["sample_id"] for row in rows])
+        for verdict in known:
+            ledger.know(verdict)
+        wanted = [(metric, row) for metric in self._metrics for row in rows]
+        again = await asyncio.to_thread(
+            failed_before, unit, self._storage, "scores", [row["sample_id"] for row in rows]
+        )
+        if again is not None:
+            keys = {_score_key(score["metric"], score) for score in again}
+            wanted = [(metric, row) for metric, row in wanted if _score_key(metric.name, row) in keys]
+        scores = await asyncio.gather(*(self._score(metric, row, ledger) for metric, row in wanted))
+        used = _verdicts(scores, ledger)
+        old = {(verdict["sample_id"], verdict["hash"]) for verdict in known}
+        await asyncio.to_thread(self._verdicts.add, [v for v in used if (v["sample_id"], v["hash"]) not in old])
+        counts, reasons, sums = _counts(scores), _reasons(scores), self._sums(scores)
+        if again is not None:
+            counts = changed(counts, again)
+            reasons.subtract(_reasons(again))
+            for name, array in self._sums(again).items():
+                sums[name] = sums.get(name, np.zeros_like(array)) - array
         return UnitResult(
             tables={
                 "scores": tables.to_table("scores", scores),
                 "verdicts": tables.to_table("verdicts", used),
             },
-            counts=dict(counts),
-            totals={f"asks_{key}": value for key, value in ledger.counts.items()}
+            counts=counts,
+            totals={f"asks_{key}": float(ledger.counts[key]) for key in ASKS}
             | {"judge_seconds": ledger.seconds}
-            | reasons,
-            sums=self._sums(scores),
+            | {f"{_UNREADABLE}{path}": 1.0 for path in self._verdicts.unreadable}
+            | dict(reasons),
+            sums=sums,
         )
 
     async def _score(self, metric: metrics.Metric, row: dict[str, Any], ledger: Ledger) -> dict[str, Any]:
@@ -172,12 +208,13 @@ class EvaluateWorker:
                 raise RowError("no_response", f"the response failed: {row['reason']}: {row['detail']}")
             result = await metric.row(row, ask)
         except RowError as error:
-            return score | {"asks": ask.trail, "status": "failed", "reason": error.reason, "detail": error.detail}
+            asks = _in_order(ask.trail)
+            return score | {"asks": asks, "status": "failed", "reason": error.reason, "detail": error.detail}
         return score | {
             "values": result.values,
             "terms": result.terms,
             "trace": json.dumps(result.trace, ensure_ascii=False),
-            "asks": ask.trail,
+            "asks": _in_order(ask.trail),
             "status": result.status,
             "reason": result.reason,
             "detail": result.detail,
@@ -201,8 +238,33 @@ class EvaluateWorker:
             sums[quote(json.dumps(group), safe="")] = stats.sum_terms(matrix, weights)
         return sums
 
-    def _clean(self, row: dict[str, Any]) -> dict[str, Any]:
-        return {key: value for key, value in row.items() if key != "used"}
+
+def _in_order(trail: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row's asks in an order that does not depend on which answer came first."""
+    return sorted(trail, key=lambda ask: (ask["sentence"] or 0, ask["role"], ask["doc"] or 0, ask["hash"]))
+
+
+def _verdicts(scores: list[dict[str, Any]], ledger: Ledger) -> list[dict[str, Any]]:
+    """The verdicts behind the scores: one for each sample and pair, whichever sample's ask it was that was sent."""
+    keys = {(score["sample_id"], ask["hash"]): None for score in scores for ask in score["asks"]}
+    columns = tables.SCHEMAS["verdicts"].names
+    return [
+        {column: ledger.verdicts[pair].get(column) for column in columns} | {"sample_id": sample}
+        for sample, pair in keys
+        if pair in ledger.verdicts
+    ]
+
+
+def _score_key(metric: str, row: dict[str, Any]) -> tuple[Any, ...]:
+    return metric, row["sample_id"], row["model"], row["prompt"], row["draw"]
+
+
+def _counts(scores: list[dict[str, Any]]) -> dict[str, int]:
+    return dict(Counter(score["status"] for score in scores))
+
+
+def _reasons(scores: list[dict[str, Any]]) -> Counter[str]:
+    return Counter(f"failed:{score['reason']}" for score in scores if score["status"] == "failed")
 
 
 def term_names(metric: metrics.Metric) -> list[str]:

@@ -14,13 +14,16 @@ from trust.ask import Ask, engine
 from trust.ask.engine import EngineConfig
 from trust.ask.runner import Ledger, Runner
 from trust.ask.vllm import VllmBackend
-from trust.config import JobConfig, plain
+from trust.config import AskingJobConfig, plain
 from trust.errors import ConfigError, PreflightError, RowError
 from trust.models import ModelConfig
 from trust.prompts import Prompt, PromptConfig
+from trust.retry import changed, failed_before
 from trust.runs import Manifest, Plan, Run, execute
 from trust.storage import open_storage
 from trust.units import Unit, UnitResult, read_rows, row_units
+
+UNIT_ROWS = 64  # at most
 
 # End marks that models write out as plain text; those the tokenizer knows as special never reach the output.
 _END = re.compile(r"(\s|<\|im_end\|>|<\|eot_id\|>|<\|end\|>|<\|endoftext\|>|<end_of_turn>|</s>)+\Z")
@@ -67,7 +70,7 @@ class SamplingConfig:
 
 
 @dataclass(kw_only=True)
-class RespondConfig(JobConfig):
+class RespondConfig(AskingJobConfig):
     """The job `respond`.
 
     Attributes:
@@ -98,14 +101,15 @@ def run_respond(config: RespondConfig) -> Manifest:
     plan = Plan(
         job="respond",
         identity={"inputs": inputs, **identity(config, prompt)},
-        units=row_units(parts, config.unit_rows),
+        units=row_units(parts, config.unit_rows, UNIT_ROWS),
         worker="trust.respond:RespondWorker",
         worker_config=worker_config(config, prompt),
         config=plain(config),
         cpus=config.cluster.actor_cpus or (1.0 if gpus else cluster.node_cpus(config.cluster)),
         gpus=gpus,
+        rows_in_flight=-(-config.engine.requests_in_flight // config.sampling.draws),
     )
-    return execute(plan, run, config)
+    return execute(plan, run, config, config.retry_failed)
 
 
 def identity(config: RespondConfig, prompt: Prompt) -> dict[str, Any]:
@@ -179,8 +183,17 @@ class RespondWorker:
     async def work(self, unit: Unit) -> UnitResult:
         ledger = Ledger()
         rows = await asyncio.to_thread(read_rows, unit, self._storage)
-        draws = range(self._sampling.draws)
-        return unit_result(await asyncio.gather(*(self._one(row, draw, ledger) for row in rows for draw in draws)))
+        again = await asyncio.to_thread(
+            failed_before, unit, self._storage, "responses", [row["sample_id"] for row in rows]
+        )
+        wanted = [(row, draw) for row in rows for draw in range(self._sampling.draws)]
+        if again is not None:
+            keys = {(row["sample_id"], row["draw"]) for row in again}
+            wanted = [(row, draw) for row, draw in wanted if (row["sample_id"], draw) in keys]
+        result = unit_result(await asyncio.gather(*(self._one(row, draw, ledger) for row, draw in wanted)))
+        if again is not None:
+            result.counts = changed(result.counts, again)
+        return result
 
     async def _one(self, row: dict[str, Any], draw: int, ledger: Ledger) -> dict[str, Any]:
         ask = self._runner.ask_for(row["sample_id"], ledger)

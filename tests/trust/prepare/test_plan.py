@@ -11,6 +11,7 @@ from tests.trust.prepare.helpers import lines, sample, write
 from trust.errors import PreflightError
 from trust.prepare import DataConfig
 from trust.prepare.plan import Plan, plan
+from trust.prepare.read import UnitReader
 from trust.storage import open_storage
 
 ROWS = [sample(i) for i in range(7)]
@@ -109,3 +110,31 @@ def test_warnings(tmp_path: Path) -> None:
     assert len(warnings) == 2
     assert "keys beside `data` are not read: version, note" in warnings[0]
     assert "b.jsonl: the file has no row" in warnings[1]
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl", "a.parquet"])
+@pytest.mark.parametrize(("rows", "most"), [(7, 1), (2000, 10), (30_000, 150)])
+def test_size_of_units_follows_the_rows(tmp_path: Path, name: str, rows: int, most: int) -> None:
+    """About 1/200 of the rows where nothing is configured, so that a kill loses little of a small job."""
+    found = [{"id": str(i)} for i in range(rows)]
+    path = tmp_path / name
+    if name.endswith("parquet"):
+        pq.write_table(pa.Table.from_pylist(found), path)
+    else:
+        write(path, json.dumps(found) if name.endswith(".json") else lines(found))
+    made = plan(DataConfig(path=str(path)), open_storage(), None)
+    assert sum(unit.rows for unit in made.units) == rows
+    assert most / 2 <= max(unit.rows for unit in made.units) <= most
+    firsts = [unit.source["first_row"] for unit in made.units]
+    assert firsts == [sum(unit.rows for unit in made.units[:i]) for i in range(len(firsts))]
+    read = [row.value["id"] for unit in made.units for row in UnitReader(open_storage()).read(unit.source)]
+    assert read == [str(i) for i in range(rows)]
+
+
+def test_many_small_files_make_units_of_the_whole_job_s_size(tmp_path: Path) -> None:
+    for number in range(30):
+        write(tmp_path / f"{number}.jsonl", lines([{"id": f"{number}-{i}"} for i in range(100)]))
+    made = plan(DataConfig(path=str(tmp_path)), open_storage(), None)
+    assert made.rows == 3000
+    assert max(unit.rows for unit in made.units) <= 15
+    assert len(made.units) <= 30 * 13

@@ -100,7 +100,9 @@ def save(run: Run, job: str, config: dict[str, Any], result: UnitResult) -> Mani
         size = run.storage.write_table(run.path(path), content)
         made[table] = [{"path": path, "rows": content.num_rows, "bytes": size}]
     if result.sums:
-        run._write_sums(job, {name: array.astype(object) for name, array in result.sums.items()})
+        run.write_sums(
+            "manifests/evaluate-0.sums.npz", {name: array.astype(object) for name, array in result.sums.items()}
+        )
     manifest = Manifest(
         job=job,
         run=run.name,

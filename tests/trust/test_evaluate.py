@@ -1,0 +1,84 @@
+"""The worker of jobs.evaluate on units, without a cluster."""
+
+import asyncio
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.trust.report.helpers import response, save, unanswerable
+from trust import tables
+from trust.ask import AskFailed
+from trust.ask.lexical import LexicalConfig, LexicalJudge
+from trust.evaluate import EvaluateWorker
+from trust.runs import Run
+from trust.storage import Storage
+from trust.units import Unit, UnitResult
+
+ROWS = [
+    response(0, "The Angara flows out of Lake Baikal [1]."),
+    response(1, "The Murray does [2]."),
+    unanswerable(2, "I apologize, but I couldn't find an answer to your question in the search results."),
+    response(3, None),
+]
+
+
+class DownJudge(LexicalJudge):
+    """Cannot answer about the Murray while it is down."""
+
+    down = True
+
+    def answer_batch(self, inputs: Any) -> list[Any]:
+        return [
+            AskFailed("judge_error", "down") if self.down and "Murray" in pair["hypothesis"] else answer
+            for pair, answer in zip(inputs, super().answer_batch(inputs), strict=True)
+        ]
+
+
+@pytest.fixture
+def worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EvaluateWorker:
+    monkeypatch.setattr("trust.ask.judges.build_entails", lambda values: DownJudge(LexicalConfig()))
+    config = {
+        "judge": asdict(LexicalConfig()),
+        "metrics": {"trust_score": {}},
+        "compat": "strict",
+        "replicates": 100,
+        "storage": {"root": str(tmp_path), "endpoint": None, "region": None},
+        "root": str(tmp_path),
+    }
+    return EvaluateWorker(config)
+
+
+def test_a_retry_adds_up_to_a_run_that_never_failed(
+    tmp_path: Path, worker: EvaluateWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Run(Storage(), str(tmp_path), "r")
+    path = run.path("responses", "respond-0.parquet")
+    run.storage.write_table(path, tables.to_table("responses", ROWS))
+    unit = Unit("u0", {"path": path, "start": 0}, len(ROWS))
+
+    def work(unit: Unit) -> UnitResult:
+        return asyncio.run(worker.work(unit))
+
+    first = work(unit)
+    assert first.counts["failed"] == 2
+    assert (first.totals["failed:judge_error"], first.totals["failed:no_response"]) == (1, 1)
+    save(run, "evaluate", {}, first)
+    monkeypatch.setattr(DownJudge, "down", False)
+    before = {table: [part["path"] for part in run.parts(table)] for table in ("scores", "verdicts")}
+    again = work(replace(unit, source=unit.source | {"retry": before}))
+    assert again.tables["scores"]["sample_id"].to_pylist() == ["demo:00001", "demo:00003"], "failed rows, no others"
+    assert again.totals["asks_asked"] <= first.totals["asks_asked"], "what was answered is not asked again"
+
+    clean = work(unit)
+    both = {status: first.counts.get(status, 0) + again.counts.get(status, 0) for status in ("scored", "na", "failed")}
+    assert {status: n for status, n in both.items() if n} == clean.counts
+    assert first.totals["failed:judge_error"] + again.totals["failed:judge_error"] == 0
+    assert set(first.sums) | set(again.sums) == set(clean.sums)
+    for name, array in clean.sums.items():
+        assert np.array_equal(first.sums[name] + again.sums[name], array), name
+    rescored = {row["sample_id"]: row for row in tables.to_rows(again.tables["scores"])}
+    scored = {row["sample_id"]: row for row in tables.to_rows(clean.tables["scores"])}
+    assert rescored["demo:00001"]["values"] == scored["demo:00001"]["values"] != {}
