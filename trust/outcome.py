@@ -2,6 +2,8 @@
 
 from collections import Counter
 
+import pyarrow.compute as pc
+
 from trust.config import JobConfig
 from trust.errors import TooManyFailed
 from trust.runs import Manifest, Run
@@ -29,11 +31,11 @@ def _reasons(manifest: Manifest, run: Run) -> dict[str, int]:
     """The most frequent reasons of failed rows, from the reason columns alone."""
     found: Counter[str] = Counter()
     for table in ("failed", "responses", "scores"):
+        only_failed = None if table == "failed" else pc.field("status") == "failed"
         for part in manifest.tables.get(table, []):
-            columns = ["reason"] if table == "failed" else ["reason", "status"]
-            for row in run.storage.read_table(run.path(part["path"]), columns).to_pylist():
-                if row.get("status", "failed") == "failed":
-                    found[row["reason"]] += 1
+            reasons = run.storage.read_table(run.path(part["path"]), ["reason"], only_failed)["reason"]
+            for count in reasons.value_counts().to_pylist():
+                found[count["values"]] += count["counts"]
     return dict(found.most_common(5))
 
 

@@ -28,6 +28,8 @@ from trust.units import Receipt, Unit, UnitStore, run_pending
 
 log = logging.getLogger("trust")
 
+_TELL_S = 5.0
+
 LINE = ("prepare", "respond", "evaluate")  # each reads what those before it left in the run
 MADE_LAST = ("summary.json", "summary.parquet", "report.html")
 
@@ -179,7 +181,7 @@ def execute(plan: Plan, run: Run, config: JobConfig, retry_failed: bool = False)
     done = _already(plan, run, config)
     if done and not (retry_failed and done.counts.get("failed")):
         return done
-    with Lease(run.storage, run.path("_units", f"{plan.job}.lease")):
+    with Lease(run.storage, run.path("_units", f"{plan.job}.lease")) as lease:
         store = UnitStore(run.storage, run.root, plan.job, plan.fingerprint)
         if not done:
             if config.overwrite:
@@ -187,19 +189,20 @@ def execute(plan: Plan, run: Run, config: JobConfig, retry_failed: bool = False)
             store.keep_identity(plan.identity)
         cluster.connect(config.cluster)
         cluster.preflight(config.cluster, plan.cpus, plan.gpus)
+        cluster.check_reach(run.storage, run.root, plan.cpus, plan.gpus)
         if not done:
-            _work(plan, plan.units, store, config)
+            _work(plan, plan.units, store, config, lease)
             done = _finish(plan, run, store)
         if retry_failed and done.counts.get("failed"):
             log.info("%s: %d failed rows are done again", plan.job, done.counts["failed"])
             units = retry_units(plan.units, store, run, done)
-            _work(plan, units, store, config)
+            _work(plan, units, store, config, lease)
             done = _finish_retry(plan, run, store, done, units)
         return done
 
 
-def _work(plan: Plan, units: list[Unit], store: UnitStore, config: JobConfig) -> None:
-    """Does those of `units` that have no receipt."""
+def _work(plan: Plan, units: list[Unit], store: UnitStore, config: JobConfig, lease: Lease) -> None:
+    """Does those of `units` that have no receipt, as long as the lease is held."""
     finished = store.finished()
     pending = [unit for unit in units if unit.name not in finished]
     if len(pending) < len(units):
@@ -208,7 +211,13 @@ def _work(plan: Plan, units: list[Unit], store: UnitStore, config: JobConfig) ->
         pool = asdict(config.cluster) | {"num_cpus": plan.cpus, "num_gpus": plan.gpus}
         pool["units_in_flight"] = config.cluster.units_in_flight or _units_in_flight(plan)
         progress = _Progress(plan.job, sum(unit.rows for unit in pending))
-        run_pending(store, pending, plan.worker, plan.worker_config, pool, progress.step)
+
+        def on_receipt(receipt: Receipt) -> None:
+            lease.check()
+            progress.step(receipt)
+
+        run_pending(store, pending, plan.worker, plan.worker_config, pool, on_receipt)
+    lease.check()
 
 
 def versions() -> dict[str, str]:
@@ -395,24 +404,26 @@ def _publish(manifest: Manifest, run: Run, store: UnitStore, sums: dict[str, np.
 
 
 class _Progress:
-    """A log line a unit: rows done, rows a second, failed so far, time left."""
+    """A log line when a unit is done, at most one a second: rows done, failed so far, rows a second and time left (both
+    from the first unit on, so that the start of actors and models does not count)."""
 
     def __init__(self, job: str, rows: int) -> None:
         self.job, self.rows = job, rows
-        self.done = self.failed = 0
-        self.start = time.monotonic()
+        self.done = self.failed = self.first = 0
+        self.start = self.told = 0.0
 
     def step(self, receipt: Receipt) -> None:
         self.done += receipt.rows
         self.failed += receipt.counts.get("failed", 0)
-        seconds = time.monotonic() - self.start
-        left = seconds * (self.rows - self.done) / max(self.done, 1)
-        log.info(
-            "%s: %d of %d rows, %.1f rows/s, %d failed, %s left",
-            self.job,
-            self.done,
-            self.rows,
-            self.done / max(seconds, 1e-9),
-            self.failed,
-            f"{left:.0f} s" if left < 120 else f"{left / 60:.0f} min",
-        )
+        now = time.monotonic()
+        if not self.first:
+            self.first, self.start = self.done, now
+        if now - self.told < 1 and self.done < self.rows:
+            return
+        self.told = now
+        line = f"{self.job}: {self.done} of {self.rows} rows, {self.failed} failed"
+        seconds, since = now - self.start, self.done - self.first
+        if since and seconds > 0:
+            left = seconds * (self.rows - self.done) / since
+            line += f", {since / seconds:.1f} rows/s, {f'{left:.0f} s' if left < 120 else f'{left / 60:.0f} min'} left"
+        log.info("%s", line)

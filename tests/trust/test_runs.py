@@ -78,6 +78,8 @@ class TestExecute:
         with pytest.raises(JobStopped, match="the disk is on fire"):
             execute(plan, run, config)
         assert run.manifest("count") is None
+        with pytest.raises(PreflightError, match=r"n was 6, is 7.*overwrite=true"):
+            execute(replace(plan, identity={"n": 7}), run, config)
         whole = replace(plan, worker_config=plan.worker_config | {"broken": None})
         assert execute(whole, run, config).counts == {"ok": 60}
         assert len(done(tmp_path)) == len(set(done(tmp_path))) == 6

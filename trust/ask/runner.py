@@ -85,8 +85,12 @@ class Runner:
 
     async def submit(self, name: str, inputs: dict[str, Any], ledger: Ledger) -> Any:
         """One answer from the backend of `name`. Raises AskFailed."""
-        backend = self.backends[name]
+        answer = await self._answer(name, inputs, ledger)
         self._log.write(name, inputs)
+        return answer
+
+    async def _answer(self, name: str, inputs: dict[str, Any], ledger: Ledger) -> Any:
+        backend = self.backends[name]
         if not isinstance(backend, BatchBackend):
             started = time.monotonic()
             try:
@@ -196,7 +200,7 @@ class RowAsk:
 
 
 class _CallLog:
-    """Appends one line an ask that reaches a model to a file in `TRUST_CALL_LOG`: what a resumed run did twice can be
+    """Appends one line an ask that a model answered to a file in `TRUST_CALL_LOG`: what a resumed run did twice can be
     counted from outside the tables. Off unless the folder is named."""
 
     def __init__(self) -> None:
