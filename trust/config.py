@@ -107,7 +107,9 @@ class AskingJobConfig(JobConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.retry_failed and self.overwrite:
-            raise ConfigError("overwrite=true does every row again, retry_failed=true the failed ones: give one of them")
+            raise ConfigError(
+                "overwrite=true does every row again, retry_failed=true the failed ones: give one of them"
+            )
 
 
 def load(job: str, schema: type[T], arguments: list[str]) -> T:

@@ -1,17 +1,23 @@
 """A table has one writer at a time: a lease with a heartbeat, taken over when it is stale."""
 
+import contextlib
 import json
+import logging
 import os
 import socket
 import threading
 import time
 import uuid
+from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import psutil
 
-from trust.errors import PreflightError
+from trust.errors import JobStopped, PreflightError
 from trust.storage import Storage
+
+log = logging.getLogger("trust")
 
 HEARTBEAT_S = 5.0
 STALE_S = 30.0
@@ -20,29 +26,26 @@ STALE_S = 30.0
 class Lease:
     """Holds `path` while the `with` block runs.
 
-    A lease left by a process of this machine that is gone is taken over at once; one of another machine when its
-    heartbeat is older than `STALE_S`. A living holder is a PreflightError that names it.
+    A lease left by a process of this machine that is gone is taken over at once; any other when its heartbeat has not
+    changed for `STALE_S` seconds while this process looked on. No clock of another machine is read. A living holder is a
+    PreflightError that names it.
     """
 
     def __init__(self, storage: Storage, path: str) -> None:
         self._storage = storage
         self._path = path
         self._stop = threading.Event()
+        self._beats = 0
         self._owner = {
             "id": uuid.uuid4().hex,
             "host": socket.gethostname(),
+            "machine": _machine(),
             "pid": os.getpid(),
-            "started": psutil.Process().create_time(),
         }
 
     def __enter__(self) -> "Lease":
-        if (holder := self._read()) and not self._is_gone(holder):
-            age = time.time() - holder["beat"]
-            if age < STALE_S:
-                raise PreflightError(
-                    f"another run is writing here: process {holder['pid']} on {holder['host']}, last seen {age:.0f} s "
-                    f"ago ({self._path}). Wait for it to end, or choose another run="
-                )
+        if holder := self._read():
+            self._outlive(holder)
         self._beat()
         time.sleep(0.05)
         now = self._read()
@@ -56,23 +59,66 @@ class Lease:
         if (now := self._read()) and now["id"] == self._owner["id"]:
             self._storage.delete(self._path)
 
+    def check(self) -> None:
+        """Raises JobStopped where another run has taken the lease: this one was taken for dead."""
+        if (now := self._read()) and now["id"] != self._owner["id"]:
+            raise JobStopped(
+                f"process {now['pid']} on {now['host']} has taken this run over: nothing was heard from this one for "
+                f"{STALE_S:.0f} s. What is finished is kept"
+            )
+
+    def _outlive(self, holder: dict[str, Any]) -> None:
+        """Returns when the holder is dead; raises PreflightError as soon as it gives a sign of life."""
+        if self._is_gone(holder):
+            return
+        log.info("%s is held by process %s on %s: does it live?", self._path, holder["pid"], holder["host"])
+        deadline = time.monotonic() + STALE_S
+        while time.monotonic() < deadline:
+            time.sleep(HEARTBEAT_S / 5)
+            now = self._read()
+            if now is None:
+                return
+            if now != holder:
+                raise PreflightError(
+                    f"another run is writing here: process {now['pid']} on {now['host']} ({self._path}). "
+                    "Wait for it to end, or choose another run="
+                )
+
     def _keep(self) -> None:
         while not self._stop.wait(HEARTBEAT_S):
-            self._beat()
+            with contextlib.suppress(Exception):  # a store that is away for a moment is no reason to stop beating
+                now = self._read()
+                if now and now["id"] != self._owner["id"]:
+                    return
+                self._beat()
 
     def _beat(self) -> None:
-        self._storage.write_bytes(self._path, json.dumps(self._owner | {"beat": time.time()}).encode())
+        self._beats += 1
+        self._storage.write_bytes(self._path, json.dumps(self._owner | {"beat": self._beats}).encode())
 
-    def _read(self) -> dict | None:
+    def _read(self) -> dict[str, Any] | None:
         try:
-            return json.loads(self._storage.read_bytes(self._path))
+            return dict(json.loads(self._storage.read_bytes(self._path)))
         except FileNotFoundError:
             return None
 
-    def _is_gone(self, holder: dict) -> bool:
-        if holder["host"] != self._owner["host"]:
+    def _is_gone(self, holder: dict[str, Any]) -> bool:
+        """Whether the holder was a process of this machine and there is none of its number any more."""
+        if holder.get("machine") != self._owner["machine"]:
             return False
         try:
-            return abs(psutil.Process(holder["pid"]).create_time() - holder["started"]) > 1
+            return bool(psutil.Process(holder["pid"]).status() == psutil.STATUS_ZOMBIE)
         except psutil.NoSuchProcess:
             return True
+
+
+def _machine() -> str:
+    """Within what a process number means something: this start of this machine, and this container of it.
+
+    Host names do not tell machines apart: clones and containers share them.
+    """
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:  # not Linux
+        return f"{socket.gethostname()} {uuid.getnode()}"

@@ -189,7 +189,7 @@ def execute(plan: Plan, run: Run, config: JobConfig, retry_failed: bool = False)
             store.keep_identity(plan.identity)
         cluster.connect(config.cluster)
         cluster.preflight(config.cluster, plan.cpus, plan.gpus)
-        cluster.check_reach(run.storage, run.root, plan.cpus, plan.gpus)
+        cluster.check_reach(run.storage, run.root)
         if not done:
             _work(plan, plan.units, store, config, lease)
             done = _finish(plan, run, store)

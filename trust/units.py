@@ -9,6 +9,7 @@ import importlib
 import io
 import json
 import logging
+import platform
 import threading
 import time
 import warnings
@@ -21,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from trust import tables
-from trust.errors import JobStopped, TrustError
+from trust.errors import JobStopped, PreflightError, TrustError
 from trust.storage import Storage, join
 
 log = logging.getLogger("trust")
@@ -158,6 +159,11 @@ class UnitActor:
         self._worker: Worker | None = None
         self._error: Exception | None = None
         try:
+            if not store.identity():  # a node that came after the preflight
+                raise PreflightError(
+                    f"node {platform.node()} does not see {store.folder}, which the job wrote before it began: put "
+                    "storage.root on a file system that every node shares, or use an s3:// address"
+                )
             self._worker = getattr(importlib.import_module(module), name)(config)
         except Exception as error:  # raised with the first unit: an actor that cannot start is retried without a word
             self._error = error
@@ -255,7 +261,8 @@ def run_pending(
             num_cpus=pool["num_cpus"],
             num_gpus=pool.get("num_gpus") or None,
             max_restarts=pool["max_restarts"],
-            max_task_retries=pool["max_restarts"],
+            # As often as it takes: each try at an actor on a node that is gone counts, until Ray sees that it is gone.
+            max_task_retries=-1,
         )
     try:
         for row in dataset.iter_rows():

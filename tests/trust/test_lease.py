@@ -1,60 +1,136 @@
-"""One writer at a time; a dead one is replaced."""
+"""One writer at a time; a dead one is replaced, a living one never, whatever the clocks say."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from trust import lease
-from trust.errors import PreflightError
+from trust.errors import JobStopped, PreflightError
 from trust.lease import Lease
 from trust.storage import Storage
 
+HOLDER = """
+import sys, time
+from trust import lease
+from trust.errors import JobStopped
+from trust.storage import Storage
+lease.HEARTBEAT_S, lease.STALE_S = 0.2, 1.5
+if sys.argv[2]:
+    lease._machine = lambda: sys.argv[2]
+with lease.Lease(Storage(), sys.argv[1]) as held:
+    print("held", flush=True)
+    sys.stdin.readline()
+    try:
+        held.check()
+        print("still mine")
+    except JobStopped as error:
+        print(error)
+"""
 
-def test_a_living_holder_is_named_and_kept(tmp_path: Path) -> None:
-    path = str(tmp_path / "job.lease")
-    with Lease(Storage(), path):
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease, "HEARTBEAT_S", 0.2)
+    monkeypatch.setattr(lease, "STALE_S", 1.5)
+
+
+@contextmanager
+def holder(path: Path, machine: str = "") -> Iterator[subprocess.Popen[str]]:
+    """A process that holds the lease, as one of `machine` where that is given."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(path), machine], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout
+    assert process.stdout.readline() == "held\n"
+    yield process
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+@pytest.mark.parametrize("machine", ["", "elsewhere"])
+def test_a_living_holder_is_named_and_kept(tmp_path: Path, machine: str) -> None:
+    path = tmp_path / "job.lease"
+    with holder(path, machine) as process:
         with (
-            pytest.raises(PreflightError, match=r"another run is writing here: process \d+ on "),
-            Lease(Storage(), path),
+            pytest.raises(PreflightError, match=f"another run is writing here: process {process.pid} on "),
+            Lease(Storage(), str(path)),
         ):
             pass
-        assert Storage().exists(path)
-    assert not Storage().exists(path)
+        out, _ = process.communicate("go\n", timeout=30)
+        assert out == "still mine\n"
+    assert not path.exists()
 
 
 def test_a_holder_of_this_machine_that_was_killed_is_replaced_at_once(tmp_path: Path) -> None:
-    path = str(tmp_path / "job.lease")
-    code = "import sys, os; from trust.lease import Lease; from trust.storage import Storage\n"
-    code += "Lease(Storage(), sys.argv[1]).__enter__(); os._exit(9)"
-    subprocess.run([sys.executable, "-c", code, path], check=False)
-    assert Storage().exists(path)
-    with Lease(Storage(), path):
-        pass
-
-
-@pytest.mark.parametrize(("age", "free"), [(1.0, False), (lease.STALE_S + 1, True)])
-def test_a_holder_of_another_machine_is_replaced_when_its_heartbeat_is_old(
-    tmp_path: Path, age: float, free: bool
-) -> None:
-    path = str(tmp_path / "job.lease")
-    holder = {"id": "x", "host": "elsewhere", "pid": 1, "started": 0.0, "beat": time.time() - age}
-    Storage().write_bytes(path, json.dumps(holder).encode())
-    if free:
-        with Lease(Storage(), path):
-            pass
-    else:
-        with pytest.raises(PreflightError, match="elsewhere"), Lease(Storage(), path):
-            pass
-
-
-def test_the_heartbeat_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lease, "HEARTBEAT_S", 0.05)
     path = tmp_path / "job.lease"
+    with holder(path) as process:
+        process.kill()  # not waited for: a zombie still has its number
+        while psutil.Process(process.pid).status() != psutil.STATUS_ZOMBIE:
+            time.sleep(0.01)
+        started = time.monotonic()
+        with Lease(Storage(), str(path)):
+            assert time.monotonic() - started < lease.STALE_S / 2
+
+
+def test_a_holder_of_another_machine_is_replaced_when_it_gives_no_sign_for_long(tmp_path: Path) -> None:
+    path = tmp_path / "job.lease"
+    with holder(path, "elsewhere") as process:
+        process.kill()
+        process.wait()
+        started = time.monotonic()
+        with Lease(Storage(), str(path)):
+            assert time.monotonic() - started >= lease.STALE_S
+
+
+def test_a_number_that_now_is_another_process_is_looked_at_for_long(tmp_path: Path) -> None:
+    path = tmp_path / "job.lease"
+    left = {"id": "x", "host": "here", "machine": lease._machine(), "pid": os.getpid(), "beat": 7}
+    path.write_text(json.dumps(left))
+    started = time.monotonic()
     with Lease(Storage(), str(path)):
+        assert time.monotonic() - started >= lease.STALE_S
+
+
+def test_one_that_was_taken_for_dead_stops_and_leaves_the_new_lease_alone(tmp_path: Path) -> None:
+    path = tmp_path / "job.lease"
+    with holder(path, "elsewhere") as process:
+        os.kill(process.pid, signal.SIGSTOP)  # as a laptop that sleeps
+        with Lease(Storage(), str(path)) as mine:
+            os.kill(process.pid, signal.SIGCONT)
+            time.sleep(3 * lease.HEARTBEAT_S)
+            out, _ = process.communicate("go\n", timeout=30)
+            assert f"process {os.getpid()} on" in out
+            assert "has taken this run over" in out
+            mine.check()
+        assert not path.exists()
+
+
+def test_the_heartbeat_goes_on_and_survives_a_fault_of_the_storage(tmp_path: Path) -> None:
+    path = tmp_path / "job.lease"
+    with Lease(Storage(), str(path)) as held:
         first = json.loads(path.read_text())["beat"]
-        time.sleep(0.4)
+        path.unlink()
+        path.mkdir()  # neither read nor replaced
+        time.sleep(3 * lease.HEARTBEAT_S)
+        path.rmdir()
+        time.sleep(3 * lease.HEARTBEAT_S)
         assert json.loads(path.read_text())["beat"] > first
+        held.check()
+
+
+def test_check_says_who_took_it(tmp_path: Path) -> None:
+    path = tmp_path / "job.lease"
+    with Lease(Storage(), str(path)) as held:
+        path.write_text(json.dumps({"id": "x", "host": "elsewhere", "machine": "m", "pid": 7, "beat": 1}))
+        with pytest.raises(JobStopped, match="process 7 on elsewhere has taken this run over"):
+            held.check()
