@@ -1,6 +1,7 @@
 """Fixtures for all tests: the shared data, one Ray a session, an S3 server, a real model without a hub."""
 
 import os
+import urllib.request
 import uuid
 from collections.abc import Iterator
 from importlib import metadata
@@ -8,8 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.faulty_s3 import FaultyS3
+
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+S3_SECRET = "never-to-be-written-down"
+S3_KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": S3_SECRET, "AWS_DEFAULT_REGION": "us-east-1"}
+os.environ.update(S3_KEYS)  # before Ray starts, so that its workers have them
 
 REPO = Path(__file__).resolve().parents[1]
 SHARED = Path(os.environ.get("TRUST_SHARED", REPO.parent / "shared"))
@@ -58,7 +65,7 @@ def ray_session() -> Iterator[None]:
 def s3_server() -> Iterator[str]:
     """Address of a real S3 server on this machine."""
     server_module = pytest.importorskip("moto.server")
-    server = server_module.ThreadedMotoServer(port=0, verbose=False)
+    server = server_module.ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
     yield f"http://{host}:{port}"
@@ -68,18 +75,23 @@ def s3_server() -> Iterator[str]:
 @pytest.fixture
 def s3(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """An empty bucket of its own, with the environment that leads to it."""
-    import s3fs
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", s3_server)
+    return new_bucket(s3_server)
 
-    for key, value in {
-        "AWS_ENDPOINT_URL_S3": s3_server,
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }.items():
-        monkeypatch.setenv(key, value)
-    bucket = f"bucket-{uuid.uuid4().hex[:12]}"
-    s3fs.S3FileSystem(endpoint_url=s3_server, skip_instance_cache=True).mkdir(bucket)
-    return f"s3://{bucket}"
+
+def new_bucket(s3_server: str) -> str:
+    """Address of an empty bucket."""
+    name = f"bucket-{uuid.uuid4().hex[:12]}"
+    urllib.request.urlopen(urllib.request.Request(f"{s3_server}/{name}", method="PUT")).close()
+    return f"s3://{name}"
+
+
+@pytest.fixture
+def faulty_s3(s3_server: str, s3: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyS3]:
+    """A proxy that fails on order, between the clients and the server; the environment leads to it."""
+    with FaultyS3(s3_server) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", proxy.url)
+        yield proxy
 
 
 @pytest.fixture(scope="session")

@@ -41,3 +41,9 @@ class JobStopped(TrustError):
     """A job ended before its end; what is finished is kept and a restart goes on."""
 
     exit_code = 1
+
+
+class StorageError(TrustError, OSError):
+    """The storage failed for good, or holds something else than it should; says which object, why and what to do."""
+
+    exit_code = 1

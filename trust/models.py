@@ -12,17 +12,17 @@ The cache is `$TRUST_CACHE`, else `~/.cache/trust`. Only safetensors weights are
 import hashlib
 import json
 import os
-import posixpath
 import re
 import shutil
 import tempfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trust.errors import ConfigError, PreflightError
-from trust.storage import Storage, absolute, is_s3, join, open_storage
+from trust.errors import ConfigError, PreflightError, StorageError
+from trust.storage import FileInfo, Storage, absolute, is_s3, join, open_storage
 
 _HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt", "tekken.json")
@@ -30,6 +30,7 @@ _CONTENT = (".json", ".jinja", ".model", ".txt", ".safetensors")
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt")
 _SAMPLED_ABOVE = 32 << 20
 _BLOCK, _BLOCKS = 64 << 10, 16
+_DOWNLOADS = 4  # files at once
 
 
 @dataclass
@@ -87,10 +88,13 @@ def fetch(path: str, revision: str | None = None, storage: Storage | None = None
         return _cached(package.key, package.convert)
     storage = storage or open_storage()
     root = absolute(path)
-    _check_files(_files(root, storage), path)
+    files = _files(root, storage)
+    _check_files(files, path)
     if not is_s3(root):
         return root
-    return _cached(f"s3-{fingerprint(path, revision, storage)}", lambda folder: _download(root, folder, storage))
+    listing = {name: (item.size, item.written) for name, item in files.items() if name.endswith(_CONTENT)}
+    key = hashlib.sha256(json.dumps([root, listing], sort_keys=True).encode()).hexdigest()[:16]
+    return _cached(f"s3-{key}", lambda folder: _download(root, folder, files, storage))
 
 
 def portable(path: str) -> str:
@@ -119,8 +123,8 @@ def fingerprint(path: str, revision: str | None = None, storage: Storage | None 
         path, files = str(package.file.parent), {package.file.name: package.file.stat().st_size}
         digest.update(package.key.encode())
     else:
-        path = absolute(path)
-        files = _files(path, storage := storage or open_storage())
+        path, storage = absolute(path), storage or open_storage()
+        files = {name: item.size for name, item in _files(path, storage).items()}
         if not files:
             raise PreflightError(f"{path}: there is no model")
     storage = storage or open_storage()
@@ -158,6 +162,9 @@ def preflight(path: str, revision: str | None = None, storage: Storage | None = 
     storage, root = storage or open_storage(), absolute(path)
     files = _files(root, storage)
     _check_files(files, path)
+    for name, item in files.items():
+        if name.endswith(".safetensors"):
+            _check_weights(item, storage)
     if chat and not {"chat_template.jinja", "chat_template.json"} & set(files):
         settings: dict[str, Any] = {}
         if "tokenizer_config.json" in files:
@@ -171,17 +178,17 @@ def is_hub_id(path: str) -> bool:
     return bool(_HUB_ID.fullmatch(path)) and not os.path.isdir(path)
 
 
-def _files(root: str, storage: Storage) -> dict[str, int]:
-    """Name -> size of the files right in the folder `root`."""
+def _files(root: str, storage: Storage) -> dict[str, FileInfo]:
+    """Name -> file, of those right in the folder `root`."""
     prefix = root.rstrip("/") + "/"
-    found = {item.path.removeprefix(prefix): item.size for item in storage.list_files(root)}
-    return {name: size for name, size in found.items() if "/" not in name}
+    found = {item.path.removeprefix(prefix): item for item in storage.list_files(root)}
+    return {name: item for name, item in found.items() if "/" not in name}
 
 
-def _check_files(files: dict[str, int], path: str) -> None:
+def _check_files(files: dict[str, FileInfo], path: str) -> None:
     if not files:
         raise PreflightError(f"{path}: there is no such folder, or it is empty")
-    weights = [name for name, size in files.items() if name.endswith(".safetensors") and size]
+    weights = [name for name, item in files.items() if name.endswith(".safetensors") and item.size]
     missing = [] if "config.json" in files else ["config.json"]
     if not weights:
         pickled = any(name.endswith(_PICKLED) for name in files)
@@ -196,6 +203,21 @@ def _check_files(files: dict[str, int], path: str) -> None:
         missing.append("a tokenizer (such as tokenizer.json)")
     if missing:
         raise PreflightError(f"{path}: not a complete model folder; missing: {', '.join(missing)}")
+
+
+def _check_weights(file: FileInfo, storage: Storage) -> None:
+    """Whether a safetensors file is as long as its head says; only the head is read."""
+    with storage.open_input(file.path) as source:
+        length = int.from_bytes(source.read(8), "little")
+        head = source.read(length) if length <= file.size - 8 else b""
+    try:
+        ends = [tensor["data_offsets"][1] for name, tensor in json.loads(head).items() if name != "__metadata__"]
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise PreflightError(
+            f"{file.path}: no safetensors weights, or cut short (a Git LFS pointer, perhaps): put the whole file there"
+        ) from error
+    if (whole := 8 + length + max(ends, default=0)) != file.size:
+        raise PreflightError(f"{file.path}: cut short: {file.size} bytes of {whole}; put the whole file there")
 
 
 def _check_hub(path: str, revision: str | None) -> None:
@@ -224,6 +246,8 @@ def _cached(key: str, make: Callable[[Path], None]) -> str:
     root.mkdir(parents=True, exist_ok=True)
     with FileLock(root / f".{key}.lock"):
         if not target.is_dir():
+            for left in root.glob(f".{key}-*"):  # by a process that was killed: whoever makes it holds the lock
+                shutil.rmtree(left, ignore_errors=True)
             temporary = Path(tempfile.mkdtemp(prefix=f".{key}-", dir=root))
             try:
                 make(temporary)
@@ -234,9 +258,12 @@ def _cached(key: str, make: Callable[[Path], None]) -> str:
     return str(target)
 
 
-def _download(root: str, folder: Path, storage: Storage) -> None:
-    for name in _files(root, storage):
-        if not name.endswith(_CONTENT):
-            continue
-        with storage.open_input(posixpath.join(root, name)) as source, open(folder / name, "wb") as target:
-            shutil.copyfileobj(source, target, 8 << 20)
+def _download(root: str, folder: Path, files: dict[str, FileInfo], storage: Storage) -> None:
+    def get(name: str) -> None:
+        came = storage.download(files[name].path, folder / name)
+        if came != files[name].size:
+            raise StorageError(f"{files[name].path}: {came} bytes came of {files[name].size}: it changed meanwhile")
+
+    with ThreadPoolExecutor(_DOWNLOADS) as pool:
+        for _ in pool.map(get, [name for name in files if name.endswith(_CONTENT)]):
+            pass

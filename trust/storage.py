@@ -1,18 +1,14 @@
-"""The one door to paths: local, file:// and s3://.
-
-Both S3 clients (pyarrow's for tables, s3fs for single objects) are built here from one setting, since they read
-different environment variables and could otherwise talk to two different stores. Keys come from the environment or
-the cloud's own chain and are never part of a config.
-"""
+"""The one door to paths: local, file:// and s3://."""
 
 import contextlib
 import fnmatch
 import importlib.resources
 import os
 import posixpath
+import shutil
 import uuid
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +16,14 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from trust.errors import ConfigError, PreflightError
+from trust.errors import ConfigError, PreflightError, StorageError, TrustError
+from trust.faults import explain
+from trust.s3 import S3
+from trust.s3 import errors as s3_errors
 
 _CODECS = {".gz": "gzip", ".zst": "zstd"}
+_COPIED = 16 * 2**20  # bytes a request
+_ROW_GROUP = 1024  # rows; a unit reads only the groups that hold its rows, and Arrow's default is a million
 
 
 @dataclass
@@ -31,13 +32,15 @@ class StorageConfig:
 
     Attributes:
         root: a folder or an s3:// address.
-        endpoint: of an S3-compatible store; null reads AWS_ENDPOINT_URL_S3, then AWS_ENDPOINT_URL.
-        region: null reads AWS_REGION, then AWS_DEFAULT_REGION.
+        endpoint: of an S3-compatible store; null reads AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, then the AWS profile.
+        region: null reads AWS_REGION, AWS_DEFAULT_REGION, then the AWS profile.
+        virtual_hosts: whether that store is asked at bucket.host instead of host/bucket.
     """
 
     root: str = "runs"
     endpoint: str | None = None
     region: str | None = None
+    virtual_hosts: bool = False
 
     def __post_init__(self) -> None:
         if not self.root.strip():
@@ -46,10 +49,11 @@ class StorageConfig:
 
 @dataclass(frozen=True)
 class FileInfo:
-    """A file and its size in bytes."""
+    """A file, its size in bytes, and when it was written, in nanoseconds."""
 
     path: str
     size: int
+    written: int
 
 
 class Storage:
@@ -58,87 +62,49 @@ class Storage:
     A write is seen whole or not at all: a rename on local disks, one PUT on S3.
     """
 
-    def __init__(self, endpoint: str | None = None, region: str | None = None) -> None:
-        env = os.environ
-        self.endpoint = endpoint or env.get("AWS_ENDPOINT_URL_S3") or env.get("AWS_ENDPOINT_URL")
-        self.region = region or env.get("AWS_REGION") or env.get("AWS_DEFAULT_REGION")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Storage, (self.endpoint, self.region)
-
-    @cached_property
-    def _s3_arrow(self) -> pafs.FileSystem:
-        options: dict[str, Any] = {"retry_strategy": pafs.AwsStandardS3RetryStrategy(max_attempts=10)}
-        if self.endpoint:
-            scheme, _, host = self.endpoint.rpartition("://")
-            options |= {"endpoint_override": host, "scheme": scheme or "https"}
-        if self.region:
-            options["region"] = self.region
-        return pafs.S3FileSystem(**options)
-
-    @cached_property
-    def _s3_objects(self) -> Any:
-        import s3fs
-
-        client = {"endpoint_url": self.endpoint} if self.endpoint else {}
-        if self.region:
-            client["region_name"] = self.region
-        return s3fs.S3FileSystem(
-            client_kwargs=client,
-            config_kwargs={"retries": {"max_attempts": 10, "mode": "standard"}},
-            use_listings_cache=False,
-            skip_instance_cache=True,
-        )
+    def __init__(self, endpoint: str | None = None, region: str | None = None, virtual_hosts: bool = False) -> None:
+        self.s3 = S3(endpoint, region, virtual_hosts)
 
     def arrow(self, path: str) -> tuple[pafs.FileSystem, str]:
         """The pyarrow filesystem for `path`, and the path as it wants it."""
         if is_s3(path):
-            return self._s3_arrow, path.removeprefix("s3://")
+            return self.s3.arrow, path.removeprefix("s3://")
         return pafs.LocalFileSystem(), path
 
     def exists(self, path: str) -> bool:
-        if is_s3(path):
-            return bool(self._s3_objects.exists(path))
-        return os.path.exists(path)
+        if not is_s3(path):
+            return os.path.exists(path)
+        with _told("look for", path):
+            return bool(self.s3.objects.exists(path))
 
     def read_bytes(self, path: str) -> bytes:
         """The whole object. Raises FileNotFoundError."""
-        if is_s3(path):
-            return bytes(self._s3_objects.cat_file(path))
-        return Path(path).read_bytes()
+        with _told("read", path):
+            if is_s3(path):
+                return bytes(
+                    self.s3.objects.cat_file(path, max_concurrency=1)
+                )  # one request; else its size is asked for
+            return Path(path).read_bytes()
 
     def write_bytes(self, path: str, data: bytes) -> None:
-        if is_s3(path):
-            self._s3_objects.pipe_file(path, data)
-            return
-        target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.tmp")
-        try:
-            with open(temporary, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, target)
-        finally:
-            temporary.unlink(missing_ok=True)
+        with _told("write", path):
+            if is_s3(path):
+                self.s3.objects.pipe_file(path, data)
+            else:
+                _write_local(Path(path), data)
 
     def delete(self, path: str) -> None:
         """Removes one object; no error where it is gone already."""
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError), _told("delete", path):
             if is_s3(path):
-                self._s3_objects.rm_file(path)
+                self.s3.objects.rm_file(path)
             else:
                 os.unlink(path)
 
     def list_names(self, folder: str) -> list[str]:
         """Names of the objects right in `folder`, sorted; empty where there is none. Unfinished writes are left out."""
         if is_s3(folder):
-            try:
-                found = self._s3_objects.ls(folder, detail=True, refresh=True)
-            except FileNotFoundError:
-                return []
-            names = [posixpath.basename(info["name"]) for info in found if info["type"] == "file"]
+            names = [posixpath.basename(info["name"]) for info in self._listing(folder) if info["type"] == "file"]
         elif os.path.isdir(folder):
             names = [entry.name for entry in os.scandir(folder) if entry.is_file()]
         else:
@@ -148,18 +114,24 @@ class Storage:
     def list_folders(self, folder: str) -> list[str]:
         """Names of the folders right in `folder`, sorted; empty where there is none."""
         if is_s3(folder):
-            try:
-                found = self._s3_objects.ls(folder, detail=True, refresh=True)
-            except FileNotFoundError:
-                return []
-            return sorted(posixpath.basename(info["name"]) for info in found if info["type"] == "directory")
+            found = [info["name"] for info in self._listing(folder) if info["type"] == "directory"]
+            return sorted(posixpath.basename(name) for name in found)
         return sorted(e.name for e in os.scandir(folder) if e.is_dir()) if os.path.isdir(folder) else []
+
+    def _listing(self, folder: str) -> list[dict[str, Any]]:
+        with contextlib.suppress(FileNotFoundError), _told("list", folder):
+            return list(self.s3.objects.ls(folder, detail=True, refresh=True))
+        return []
 
     def list_files(self, path: str) -> list[FileInfo]:
         """The files at `path` (a file, a folder with all below it, or a glob), sorted by path. Hidden ones left out.
 
         A path that is there as it stands is no glob, whatever marks its name holds.
         """
+        with _told("list", path):
+            return self._list_files(path)
+
+    def _list_files(self, path: str) -> list[FileInfo]:
         base, pattern = path, False
         fs, root = self.arrow(base)
         info = fs.get_file_info(root)
@@ -168,13 +140,13 @@ class Storage:
             fs, root = self.arrow(base)
             info = fs.get_file_info(root)
         if info.type == pafs.FileType.File:
-            return [FileInfo(base, info.size)]
+            return [FileInfo(base, info.size, info.mtime_ns)]
         if info.type == pafs.FileType.NotFound and not is_s3(path):
             return []
         selector = pafs.FileSelector(root, recursive=True, allow_not_found=True)
         prefix = "s3://" if is_s3(path) else ""
         found = [
-            FileInfo(prefix + item.path, item.size)
+            FileInfo(prefix + item.path, item.size, item.mtime_ns)
             for item in fs.get_file_info(selector)
             if item.type == pafs.FileType.File and not item.base_name.startswith((".", "_"))
         ]
@@ -182,33 +154,48 @@ class Storage:
             found = [item for item in found if fnmatch.fnmatch(item.path, path)]
         return sorted(found, key=lambda item: item.path)
 
+    def download(self, path: str, target: Path) -> int:
+        """Copies one object to a local file, a few megabytes at a time; returns how many bytes came."""
+        with self.open_input(path) as source, open(target, "wb") as file, _told("read", path):
+            shutil.copyfileobj(source, file, _COPIED)
+            return file.tell()
+
     def open_input(self, path: str) -> pa.NativeFile:
         """A seekable binary file of the object as it lies there (not decompressed)."""
-        fs, inner = self.arrow(path)
-        return fs.open_input_file(inner)
+        with _told("open", path):
+            fs, inner = self.arrow(path)
+            return fs.open_input_file(inner)
 
     def open_stream(self, path: str) -> pa.NativeFile:
         """A binary stream of the object, decompressed by its ending (.gz, .zst)."""
-        fs, inner = self.arrow(path)
-        return fs.open_input_stream(inner, compression=_CODECS.get(posixpath.splitext(path)[1]))
+        with _told("open", path):
+            fs, inner = self.arrow(path)
+            return fs.open_input_stream(inner, compression=_CODECS.get(posixpath.splitext(path)[1]))
 
     def write_table(self, path: str, table: pa.Table) -> int:
         """Writes one Parquet object; returns its size in bytes."""
         sink = pa.BufferOutputStream()
-        pq.write_table(table, sink, compression="zstd")
+        pq.write_table(table, sink, compression="zstd", row_group_size=_ROW_GROUP)
         data = sink.getvalue().to_pybytes()
         self.write_bytes(path, data)
         return len(data)
 
     def read_table(self, path: str, columns: list[str] | None = None, filters: Any = None) -> pa.Table:
-        fs, inner = self.arrow(path)
-        return pq.read_table(inner, filesystem=fs, columns=columns, filters=filters, partitioning=None)
+        with _told("read", path, table=True):
+            fs, inner = self.arrow(path)
+            return pq.read_table(inner, filesystem=fs, columns=columns, filters=filters, partitioning=None)
+
+    @contextlib.contextmanager
+    def open_table(self, path: str, **options: Any) -> Iterator[pq.ParquetFile]:
+        """One Parquet object, of which only what is asked for is read, with the options of `pyarrow.parquet.ParquetFile`."""
+        with _told("read", path, table=True):
+            fs, inner = self.arrow(path)
+            with fs.open_input_file(inner) as source:
+                yield pq.ParquetFile(source, **options)
 
     def read_range(self, path: str, start: int, rows: int) -> pa.Table:
         """Rows `start` to `start + rows` of one Parquet object; only the row groups that hold them are read."""
-        fs, inner = self.arrow(path)
-        with fs.open_input_file(inner) as source:
-            file = pq.ParquetFile(source)
+        with self.open_table(path) as file:
             groups: list[int] = []
             first = seen = 0
             for index in range(file.num_row_groups):
@@ -221,45 +208,34 @@ class Storage:
             return file.read_row_groups(groups).slice(start - first, rows)
 
     def preflight(self, root: str) -> None:
-        """Writes, lists, reads and deletes one object below `root`, with both clients on S3.
+        """Writes, lists, reads and deletes one object below `root`; on S3 one with each client.
 
         Raises:
             PreflightError: says in one line what is wrong.
         """
-        name = f"trust-preflight-{uuid.uuid4().hex[:12]}"
-        path = join(root, name)
-        step = "write"
+        if is_s3(root):
+            self.s3.preflight(root)
+            return
+        name, step = f"trust-preflight-{uuid.uuid4().hex[:12]}", "write"
         try:
-            self.write_bytes(path, b"trust")
+            self.write_bytes(join(root, name), b"trust")
             step = "list"
             if name not in self.list_names(root):
-                raise OSError("the object just written is not in the listing")
+                raise OSError("what was just written is not in the listing")
             step = "read"
-            with self.open_input(path) as file:
-                if file.read() != b"trust":
-                    raise OSError("the object just written reads back differently")
-            if is_s3(root):
-                step = "write (pyarrow)"
-                fs, inner = self.arrow(path)
-                with fs.open_output_stream(inner) as out:
-                    out.write(b"trust2")
-                step = "read (s3fs)"
-                if self.read_bytes(path) != b"trust2":
-                    raise OSError("pyarrow and s3fs see different stores")
+            if self.read_bytes(join(root, name)) != b"trust":
+                raise OSError("what was just written reads back differently")
             step = "delete"
-            self.delete(path)
-        except Exception as error:
-            where = f" at {self.endpoint}" if is_s3(root) and self.endpoint else ""
-            raise PreflightError(
-                f"storage.root={root}{where}: cannot {step}: {_one_line(error)}{_hint(error)}"
-            ) from error
+            self.delete(join(root, name))
+        except OSError as error:
+            raise PreflightError(f"storage.root={root}: cannot {step}: {explain(error)}") from error
 
 
 def open_storage(root: str = "", config: StorageConfig | dict[str, Any] | None = None) -> Storage:
     """The storage for `config`; `root` is only looked at to fail early on an address of an unknown kind."""
     absolute(root or ".")
     options = asdict(config) if isinstance(config, StorageConfig) else dict(config or {})
-    return Storage(options.get("endpoint"), options.get("region"))
+    return Storage(options.get("endpoint"), options.get("region"), bool(options.get("virtual_hosts")))
 
 
 def absolute(path: str) -> str:
@@ -304,23 +280,31 @@ def _split_glob(path: str) -> tuple[str, bool]:
     return "/".join(parts[:first]) or "/", True
 
 
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__
+def _write_local(target: Path, data: bytes) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.tmp")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
-def _hint(error: BaseException) -> str:
-    text = f"{type(error).__name__} {error}".lower()
-    hints = {
-        ("nosuchbucket", "bucket does not exist"): "the bucket does not exist: create it or mend storage.root",
-        ("accessdenied", "forbidden", "access denied"): "the key has no right to do this on this bucket",
-        ("invalidaccesskeyid", "signaturedoesnotmatch", "nocredentials", "unable to locate credentials"): (
-            "the key is wrong or missing: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-        ),
-        ("connect", "resolve", "timed out"): "nothing answers at this endpoint: check storage.endpoint",
-        ("permissionerror", "permission denied"): "this user may not write there",
-        ("no space left",): "the disk is full",
-    }
-    for marks, hint in hints.items():
-        if any(mark in text for mark in marks):
-            return f" ({hint})"
-    return ""
+@contextlib.contextmanager
+def _told(verb: str, path: str, table: bool = False) -> Iterator[None]:
+    """Errors of the libraries below come out as one line that names the object; what is not there stays
+    FileNotFoundError, on which callers go by."""
+    try:
+        yield
+    except (FileNotFoundError, TrustError):
+        raise
+    except Exception as error:
+        if not isinstance(error, (OSError, pa.ArrowException, *(s3_errors() if is_s3(path) else ()))):
+            raise
+        what = explain(error)
+        if table and not getattr(error, "errno", None) and "AWS Error" not in what:
+            what += " (the object is cut short or damaged: the job that wrote it writes it again with overwrite=true)"
+        raise StorageError(f"cannot {verb} {path}: {what}") from error

@@ -1,19 +1,22 @@
 import json
 import multiprocessing
-import os
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import pytest
 import yaml
+from safetensors.numpy import save_file
 
+from tests.faulty_s3 import FaultyS3
 from trust import models
 from trust.config import build
-from trust.errors import ConfigError, PreflightError
+from trust.errors import ConfigError, PreflightError, StorageError
 from trust.models import ModelConfig, fetch, fingerprint, preflight
-from trust.storage import FileInfo, Storage
+from trust.s3 import S3
+from trust.storage import Storage
 
 
 @pytest.fixture
@@ -24,8 +27,13 @@ def folder(tmp_path: Path) -> Path:
     (place / "config.json").write_text("{}")
     (place / "tokenizer.json").write_text("{}")
     (place / "tokenizer_config.json").write_text(json.dumps({"chat_template": "x"}))
-    (place / "model.safetensors").write_bytes(os.urandom(100))
+    write_weights(place, 1)
     return place
+
+
+def write_weights(folder: Path, seed: int, name: str = "model.safetensors") -> None:
+    numbers = np.random.default_rng(seed).standard_normal(1000).astype(np.float32)
+    save_file({"first": numbers[:300], "second": numbers[300:]}, folder / name)
 
 
 def test_a_whole_folder_is_used_where_it_lies(folder: Path) -> None:
@@ -131,49 +139,86 @@ def test_the_cache_makes_a_folder_once_and_whole(monkeypatch: pytest.MonkeyPatch
     assert not list(tmp_path.rglob("half"))
 
 
-class BucketInFolder(Storage):
-    """Serves s3://bucket from a folder, and counts what is read."""
+class TestObjectStorage:
+    @pytest.fixture
+    def address(self, s3: str, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+        """The model in a bucket, with what else lies in such a folder."""
+        monkeypatch.setenv("TRUST_CACHE", str(tmp_path / "cache"))
+        storage = Storage()
+        for file in folder.iterdir():
+            storage.write_bytes(f"{s3}/m/{file.name}", file.read_bytes())
+        storage.write_bytes(f"{s3}/m/checkpoint-5/model.safetensors", b"not this one")
+        storage.write_bytes(f"{s3}/m/training_args.bin", b"pickle")
+        return f"{s3}/m"
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__()
-        self.folder = folder
-        self.opened: list[str] = []
+    def test_it_is_fetched_whole_and_again_when_it_changes(self, address: str, folder: Path) -> None:
+        preflight(address, chat=True)
+        first = Path(fetch(address))
+        assert {file.name: file.read_bytes() for file in first.iterdir()} == {
+            file.name: file.read_bytes() for file in folder.iterdir()
+        }
+        assert fingerprint(address) == fingerprint(str(folder)) == fingerprint(str(first))
+        assert fetch(address) == str(first)
+        write_weights(folder, 2)
+        time.sleep(1)  # S3 tells seconds apart
+        Storage().write_bytes(f"{address}/model.safetensors", (folder / "model.safetensors").read_bytes())
+        second = Path(fetch(address))
+        assert second != first
+        assert (second / "model.safetensors").read_bytes() == (folder / "model.safetensors").read_bytes()
 
-    def _local(self, path: str) -> str:
-        return str(self.folder / path.removeprefix("s3://bucket/"))
+    def test_it_is_fetched_once_by_many_processes(self, address: str, faulty_s3: FaultyS3) -> None:
+        with multiprocessing.get_context("spawn").Pool(2) as pool:
+            folders = pool.map(fetch, [address] * 4)
+        assert len(set(folders)) == 1
+        assert faulty_s3.count(r"GET \S+/m/model\.safetensors") == 1
 
-    def list_files(self, path: str) -> list[FileInfo]:
-        found = super().list_files(self._local(path))
-        return [FileInfo(f"s3://bucket/{Path(item.path).relative_to(self.folder)}", item.size) for item in found]
+    def test_a_transfer_that_breaks_off_is_gone_on_with_or_leaves_nothing(
+        self, address: str, folder: Path, faulty_s3: FaultyS3, tmp_path: Path
+    ) -> None:
+        storage = Storage()
+        storage.s3 = S3(attempts=3)
+        match = f"cannot read {address}/model.safetensors: "
+        with faulty_s3.failing(r"GET \S+safetensors", status=0), pytest.raises(StorageError, match=match):
+            fetch(address, storage=storage)
+        assert [file.name for file in (tmp_path / "cache/models").iterdir() if file.is_dir()] == []
+        with faulty_s3.failing(r"GET \S+safetensors", status=0, times=2) as fault:
+            fetched = fetch(address, storage=storage)
+        assert fault.hits == 2
+        assert (Path(fetched) / "model.safetensors").read_bytes() == (folder / "model.safetensors").read_bytes()
 
-    def open_input(self, path: str) -> Any:
-        self.opened.append(path)
-        return super().open_input(self._local(path))
+    def test_what_came_must_be_as_long_as_what_was_listed(
+        self, address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        listed = Storage.list_files
+        longer = lambda self, path: [replace(item, size=item.size + 1) for item in listed(self, path)]  # noqa: E731
+        monkeypatch.setattr(Storage, "list_files", longer)
+        with pytest.raises(StorageError, match=r"bytes came of .*: it changed meanwhile"):
+            fetch(address)
+        assert [file.name for file in (tmp_path / "cache/models").iterdir() if file.is_dir()] == []
+
+    def test_what_a_killed_process_left_is_removed(self, address: str, tmp_path: Path) -> None:
+        fetched = Path(fetch(address))
+        left = fetched.with_name(f".{fetched.name}-abcd")
+        fetched.rename(left)
+        assert fetch(address) == str(fetched)
+        assert not left.exists()
+
+    def test_an_incomplete_one_is_refused(self, address: str) -> None:
+        whole = Storage().read_bytes(f"{address}/model.safetensors")
+        Storage().write_bytes(f"{address}/model.safetensors", whole[:-1])
+        with pytest.raises(PreflightError, match=f"{address}/model.safetensors: cut short: {len(whole) - 1} bytes"):
+            preflight(address)
+        Storage().delete(f"{address}/config.json")
+        for check in (preflight, fetch):
+            with pytest.raises(PreflightError, match=rf"{address}: not a complete model folder; missing: config\.json"):
+                check(address)
 
 
-def test_s3_folders_are_fetched_once_and_again_when_they_change(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("TRUST_CACHE", str(tmp_path / "cache"))
-    (folder / "checkpoint-5").mkdir()
-    (folder / "checkpoint-5" / "model.safetensors").write_bytes(b"not this one")
-    (folder / "training_args.bin").write_bytes(b"pickle")
-    storage = BucketInFolder(folder.parent)
-    first = fetch("s3://bucket/m", storage=storage)
-    assert first.startswith(str(tmp_path / "cache"))
-    names = {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
-    assert {file.name for file in Path(first).iterdir()} == names
-    for name in names:
-        assert (Path(first) / name).read_bytes() == (folder / name).read_bytes()
-    assert fingerprint("s3://bucket/m", storage=storage) == fingerprint(str(folder)) == fingerprint(first)
-    assert fetch("s3://bucket/m", storage=storage) == first
-    (folder / "model.safetensors").write_bytes(os.urandom(100))
-    second = fetch("s3://bucket/m", storage=storage)
-    assert second != first
-    assert (Path(second) / "model.safetensors").read_bytes() == (folder / "model.safetensors").read_bytes()
-    (folder / "config.json").unlink()
-    with pytest.raises(PreflightError, match=r"s3://bucket/m: not a complete model folder; missing: config.json"):
-        fetch("s3://bucket/m", storage=storage)
+@pytest.mark.parametrize("content", [b"version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 5\n", b"{}", b""])
+def test_weights_that_are_none(folder: Path, content: bytes) -> None:
+    (folder / "model-00001-of-00001.safetensors").write_bytes(content)
+    with pytest.raises(PreflightError, match=r"model-00001-of-00001\.safetensors"):
+        preflight(str(folder))
 
 
 def test_packages_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:

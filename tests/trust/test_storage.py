@@ -2,13 +2,19 @@
 
 import gzip
 import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from trust.errors import PreflightError
-from trust.storage import Storage, StorageConfig, absolute, join, open_storage
+from tests.faulty_s3 import FaultyS3
+from trust.errors import PreflightError, StorageError
+from trust.s3 import S3
+from trust.storage import Storage, absolute, join
 
 
 @pytest.fixture(params=["local", "s3"])
@@ -87,27 +93,90 @@ def test_a_write_that_fails_leaves_no_part(tmp_path: Path, monkeypatch: pytest.M
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.usefixtures("s3")
-def test_a_missing_bucket_is_said_in_one_line() -> None:
-    with pytest.raises(PreflightError, match=r"cannot write: .*bucket does not exist") as error:
-        Storage().preflight("s3://nothing/here")
-    assert "\n" not in str(error.value)
-
-
 def test_a_place_that_is_no_folder_is_said_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(PreflightError, match="cannot write"):
         Storage().preflight(str(tmp_path / "file"))
 
 
-def test_keys_never_enter_the_config_or_the_pickled_storage(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hush-hush")
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://host:1")
-    import pickle
+class TestFaults:
+    def test_every_call_outlasts_ten_seconds_of_503(self, faulty_s3: FaultyS3, s3: str) -> None:
+        """So many at once that a budget of retries for the whole process, as the libraries keep one, would be used up."""
+        storage, root = Storage(), f"{s3}/data"
+        table = pa.table({"n": list(range(3000))})
+        storage.write_table(join(root, "t.parquet"), table)
+        storage.write_bytes(join(root, "old"), b"old")
+        storage.write_bytes(join(root, "text"), b"text")
+        calls: dict[str, Callable[[], Any]] = {
+            "exists": lambda: storage.exists(join(root, "text")),
+            "read_bytes": lambda: storage.read_bytes(join(root, "text")) == b"text",
+            "write_bytes": lambda: storage.write_bytes(join(root, "deep/new"), b"new") is None,
+            "delete": lambda: storage.delete(join(root, "old")) is None,
+            "list_names": lambda: "text" in storage.list_names(root),
+            "list_folders": lambda: isinstance(storage.list_folders(root), list),
+            "list_files": lambda: join(root, "text") in [info.path for info in storage.list_files(root)],
+            "open_input": lambda: storage.open_input(join(root, "text")).read() == b"text",
+            "open_stream": lambda: storage.open_stream(join(root, "text")).read() == b"text",
+            "write_table": lambda: storage.write_table(join(root, "deep/u.parquet"), table) > 0,
+            "read_table": lambda: storage.read_table(join(root, "t.parquet")).equals(table),
+            "read_range": lambda: storage.read_range(join(root, "t.parquet"), 2000, 5)["n"].to_pylist()[0] == 2000,
+        }
+        with faulty_s3.failing(".", seconds=10) as fault, ThreadPoolExecutor(4 * len(calls)) as pool:
+            started = time.monotonic()
+            answers = [(name, pool.submit(call)) for name, call in calls.items() for _ in range(4)]
+            assert [name for name, answer in answers if not answer.result()] == []
+        assert fault.hits > 200
+        assert 10 < time.monotonic() - started < 30
+        assert storage.list_names(join(root, "deep")) == ["new", "u.parquet"]
+        assert "old" not in storage.list_names(root)
 
-    storage = open_storage(config=StorageConfig())
-    assert storage.endpoint == "http://host:1"
-    assert b"hush" not in pickle.dumps(storage)
+    def test_an_answer_cut_in_the_middle_is_asked_for_again(self, faulty_s3: FaultyS3, s3: str) -> None:
+        storage, path = Storage(), f"{s3}/t.parquet"
+        table = pa.table({"n": list(range(3000))})
+        storage.write_table(path, table)
+        whole = storage.read_bytes(path)
+        reads: list[Callable[[], Any]] = [
+            lambda: storage.read_bytes(path) == whole,
+            lambda: storage.open_stream(path).read() == whole,
+            lambda: storage.read_table(path).equals(table),
+            lambda: storage.read_range(path, 0, 3000).equals(table),
+        ]
+        for read in reads:
+            with faulty_s3.failing(r"GET \S+t\.parquet", status=0, times=2) as fault:
+                assert read()
+                assert fault.hits == 2
+
+    @pytest.mark.parametrize("read", ["read_bytes", "read_table"])
+    def test_one_that_is_always_cut_is_named_in_one_line(
+        self, faulty_s3: FaultyS3, s3: str, read: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        storage, path = Storage(), f"{s3}/t.parquet"
+        storage.s3 = S3(attempts=3)
+        storage.write_table(path, pa.table({"n": list(range(3000))}))
+        with faulty_s3.failing(r"GET \S+t\.parquet", status=0), pytest.raises(StorageError) as error:
+            getattr(storage, read)(path)
+        assert str(error.value).startswith(f"cannot read {path}: ")
+        assert "\n" not in str(error.value)
+        assert "damaged" not in str(error.value), "the object is whole where it lies"
+
+    @pytest.mark.parametrize("part", [0.0, 0.5, 0.999])
+    def test_a_table_that_is_stored_cut_short_is_named(self, root: str, part: float) -> None:
+        storage, path = Storage(), join(root, "t.parquet")
+        storage.write_table(path, pa.table({"n": list(range(3000))}))
+        data = storage.read_bytes(path)
+        storage.write_bytes(path, data[: int(len(data) * part)])
+        for read in (storage.read_table, lambda path: storage.read_range(path, 0, 10)):
+            with pytest.raises(
+                StorageError, match=f"cannot read {path}: .*cut short or damaged: .* overwrite=true"
+            ) as error:
+                read(path)
+            assert "\n" not in str(error.value)
+
+    def test_what_is_not_there_stays_a_file_that_is_not_found(self, root: str) -> None:
+        storage, path = Storage(), join(root, "none.parquet")
+        for read in (storage.read_bytes, storage.read_table, storage.open_input):
+            with pytest.raises(FileNotFoundError):
+                read(path)
 
 
 def test_paths(tmp_path: Path) -> None:
