@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from trust.runs import Run
     from trust.units import UnitStore
 
-TARGET_BYTES = 128 * 2**20
+TARGET_BYTES = 64 * 2**20  # compressed; merging takes about ten times as much memory
 BUCKET_ROWS = 4_000_000  # keys that one task compares
 
 
@@ -41,33 +41,24 @@ def compact(
 
     task = ray.remote(num_cpus=1)(_merge)
     tag = store.folder.rsplit("/", 1)[-1][:12] + mark
-    made: dict[str, list[dict[str, Any]]] = {}
-    moved = {"ok": 0, "failed": 0}
-    late: list[dict[str, Any]] = []
+    pending = []
     for table in sorted(parts):
-        if table == "failed":
-            continue
-        paths = [store.path(part["name"]) for part in parts[table]]
-        actions = _repeats(run.storage, paths, table, sum(p["rows"] for p in parts[table])) if table in unique else {}
-        pending = []
+        repeats = _repeats(run.storage, store, table, parts[table]) if table in unique else []
         for index, group in enumerate(_groups(parts[table])):
             names = [store.path(part["name"]) for part in group]
-            todo = {name: actions[name] for name in names if name in actions}
-            out = join(table, f"{job}-{tag}-{index:05d}.parquet")
-            pending.append(task.remote(run.storage, table, names, todo, run.root, out, job, compat))
-        for reference in pending:
-            part, failed = ray.get(reference)
+            out = f"{job}-{tag}-{index:05d}"
+            pending.append((table, task.remote(run.storage, table, names, run.root, out, job, compat, *repeats)))
+    made: dict[str, list[dict[str, Any]]] = {}
+    moved = {"ok": 0, "failed": 0}
+    for table, reference in pending:
+        part, out_of_it = ray.get(reference)
+        if part["rows"]:
             made.setdefault(table, []).append(part)
-            late.extend(failed)
-    names = [store.path(part["name"]) for part in parts.get("failed", [])]
-    if names or late:
-        out = join("failed", f"{job}-{tag}-00000.parquet")
-        made["failed"] = [
-            ray.get(ray.remote(num_cpus=1)(_merge_failed).remote(run.storage, names, late, run.root, out))
-        ]
-    moved["failed"] += len(late)
-    moved["ok"] -= len(late)
-    return {table: [p for p in made[table] if p["rows"]] for table in made}, moved
+        if out_of_it["rows"]:
+            made.setdefault("failed", []).append(out_of_it)
+            moved["failed"] += out_of_it["rows"]
+            moved["ok"] -= out_of_it["rows"]
+    return made, moved
 
 
 def _groups(parts: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
@@ -83,42 +74,41 @@ def _groups(parts: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     return groups
 
 
-def _repeats(storage: Storage, paths: list[str], table: str, rows: int) -> dict[str, Any]:
-    """Part -> what to do with rows whose key stands more than once, found bucket by bucket of the key space."""
+def _repeats(storage: Storage, store: "UnitStore", table: str, parts: list[dict[str, Any]]) -> list[Any]:
+    """References to what is to be done with rows whose key stands more than once, one a bucket of the key space."""
     import ray
 
     from trust.prepare.duplicates import find_repeats
 
-    buckets = -(-rows // BUCKET_ROWS)
+    buckets = -(-sum(part["rows"] for part in parts) // BUCKET_ROWS)
     task = ray.remote(num_cpus=1)(find_repeats)
-    actions: dict[str, Any] = {}
-    for bucket in range(buckets):
-        for part, found in ray.get(task.remote(paths, storage, table, bucket, buckets)).items():
-            actions.setdefault(part, []).extend(found)
-    return actions
+    paths = ray.put([store.path(part["name"]) for part in parts])
+    return [task.remote(paths, storage, table, bucket, buckets) for bucket in range(buckets)]
 
 
 def _merge(
-    storage: Storage, table: str, paths: list[str], actions: dict[str, Any], root: str, out: str, job: str, compat: str
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    found, failed = [], []
+    storage: Storage, table: str, paths: list[str], root: str, out: str, job: str, compat: str, *repeats: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The final part of `table`, and one of `failed` with the rows that were taken out for their keys."""
+    from trust.prepare.duplicates import resolve
+
+    found, late = [], []
     for path in paths:
         content = storage.read_table(path)
-        if path in actions:
-            from trust.prepare.duplicates import resolve
-
-            content, rows = resolve(content, table, actions[path], job, compat)
-            failed.extend(rows)
+        if todo := [repeat for bucket in repeats for repeat in bucket.get(path, ())]:
+            content, rows = resolve(content, table, todo, job, compat)
+            late += rows
         found.append(content)
-    merged = tables.sort(table, pa.concat_tables(found))
-    size = storage.write_table(join(root, out), merged)
-    return {"path": out, "rows": merged.num_rows, "bytes": size}, failed
+    merged = tables.sort(table, pa.concat_tables(found).replace_schema_metadata(None))
+    if table == "verdicts":  # units that share a sample may share its verdicts
+        merged = tables.unrepeated(table, merged)
+    return (
+        _write(storage, merged, root, join(table, f"{out}.parquet")),
+        _write(storage, tables.to_table("failed", late), root, join("failed", f"{out}-{table}.parquet")),
+    )
 
 
-def _merge_failed(
-    storage: Storage, paths: list[str], late: list[dict[str, Any]], root: str, out: str
-) -> dict[str, Any]:
-    found = [storage.read_table(path) for path in paths]
-    merged = tables.sort("failed", pa.concat_tables([*found, tables.to_table("failed", late)]))
-    size = storage.write_table(join(root, out), merged)
-    return {"path": out, "rows": merged.num_rows, "bytes": size}
+def _write(storage: Storage, content: pa.Table, root: str, path: str) -> dict[str, Any]:
+    """The part as a manifest names it; without rows nothing is written."""
+    size = storage.write_table(join(root, path), content) if content.num_rows else 0
+    return {"path": path, "rows": content.num_rows, "bytes": size}

@@ -80,7 +80,7 @@ def run_evaluate(config: EvaluateConfig) -> Manifest:
     judge = config.judge.entails
     if not config.data.path:
         _responses(config)
-    judges.preflight(judge)
+    judges.preflight(judge, run.storage)
     for metric in metrics.build(config.metrics, config.compat):
         metric.preflight()
     if config.data.path:
@@ -97,7 +97,7 @@ def run_evaluate(config: EvaluateConfig) -> Manifest:
         job="evaluate",
         identity={
             "inputs": inputs,
-            "judge": judges.identity(config.judge),
+            "judge": judges.identity(config.judge, run.storage),
             "metrics": config.metrics,
             "compat": config.compat,
             "replicates": config.replicates,
@@ -156,7 +156,7 @@ class EvaluateWorker:
         self._storage = open_storage(config["root"], config["storage"])
         self._metrics = metrics.build(config["metrics"], config["compat"])
         self._replicates = config["replicates"]
-        self._judge = judges.build_entails(config["judge"])
+        self._judge = judges.build_entails(config["judge"], self._storage)
         self._runner = Runner({"entails": self._judge})
         self._verdicts = VerdictStore(self._storage, config["root"], self._judge.fingerprint)
 

@@ -4,10 +4,12 @@ A table's columns are a contract: other jobs and people's notebooks rely on them
 fingerprint, so that a change here never mixes with older rows.
 """
 
+import functools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 SCHEMA_VERSION = 1
 
@@ -136,6 +138,14 @@ def to_table(name: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
 def sort(name: str, table: pa.Table) -> pa.Table:
     """The table sorted by its key."""
     return table.sort_by([(key, "ascending") for key in SORT_KEYS[name]])
+
+
+def unrepeated(name: str, table: pa.Table) -> pa.Table:
+    """The sorted table without rows that have the key of the row before."""
+    new = pa.array([True] * min(1, table.num_rows), pa.bool_())
+    before, after = table.slice(0, max(0, table.num_rows - 1)), table.slice(1)
+    differs = [pc.not_equal(before.column(key), after.column(key)) for key in SORT_KEYS[name]]
+    return table.filter(pa.chunked_array([new, *functools.reduce(pc.or_, differs).chunks]))
 
 
 def to_rows(table: pa.Table) -> list[dict[str, Any]]:

@@ -39,7 +39,7 @@ class DownJudge(LexicalJudge):
 
 @pytest.fixture
 def worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EvaluateWorker:
-    monkeypatch.setattr("trust.ask.judges.build_entails", lambda values: DownJudge(LexicalConfig()))
+    monkeypatch.setattr("trust.ask.judges.build_entails", lambda *_: DownJudge(LexicalConfig()))
     config = {
         "judge": asdict(LexicalConfig()),
         "metrics": {"trust_score": {}},

@@ -41,3 +41,15 @@ def test_a_value_that_does_not_fit_is_an_error() -> None:
 @pytest.mark.parametrize("name", tables.SCHEMAS)
 def test_every_table_has_a_key_of_its_own_columns(name: str) -> None:
     assert set(tables.SORT_KEYS[name]) <= set(tables.SCHEMAS[name].names)
+
+
+def test_of_rows_with_the_same_key_the_first_stays() -> None:
+    def verdict(sample_id: str, key: str, answer: str) -> dict[str, str]:
+        row = {"judge": "j", "hash": key, "sample_id": sample_id, "ask": "entails", "status": "ok"}
+        return row | {"answer": answer}
+
+    rows = [verdict("a", "1", "first"), verdict("a", "1", "second"), verdict("a", "2", "x"), verdict("b", "2", "y")]
+    halves = [tables.to_table("verdicts", rows[:1]), tables.to_table("verdicts", rows[1:])]
+    made = tables.unrepeated("verdicts", pa.concat_tables(halves))
+    assert made["answer"].to_pylist() == ["first", "x", "y"]
+    assert tables.unrepeated("verdicts", made.slice(0, 0)).num_rows == 0

@@ -1,20 +1,26 @@
+"""What an actor does before its first unit."""
+
+import json
+from pathlib import Path
+
 import pytest
 
-from trust.units import row_units, unit_size
+from trust.errors import PreflightError
+from trust.storage import Storage
+from trust.units import Unit, UnitActor, UnitStore
 
 
-@pytest.mark.parametrize(
-    ("rows", "configured", "most", "size"),
-    [(0, None, 64, 1), (1, None, 64, 1), (200, None, 64, 1), (201, None, 64, 2), (10**6, None, 64, 64), (10, 7, 4, 7)],
-)
-def test_size_of_a_unit(rows: int, configured: int | None, most: int, size: int) -> None:
-    assert unit_size(rows, configured, most) == size
+def test_an_actor_on_a_node_that_sees_another_folder_says_so(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.mkdir()
+    store = UnitStore(Storage(), str(tmp_path / "runs"), "count", "fingerprint")
+    batch = {"unit": [json.dumps(Unit("u0", {"start": 0}, 10).__dict__)]}
 
+    elsewhere = UnitActor("tests.trust.workers:CountingWorker", {"log": str(log)}, store)
+    with pytest.raises(PreflightError, match=r"^node \S+ does not see .*/runs/_units/count/fingerprint"):
+        elsewhere(batch)
+    assert not (tmp_path / "runs").exists(), "nothing is left on a disk that nobody reads"
 
-def test_units_cover_parts_once_and_never_span_two() -> None:
-    parts = [{"path": "a", "rows": 250}, {"path": "b", "rows": 1}, {"path": "c", "rows": 149}]
-    units = row_units(parts, None, 64)
-    assert len({unit.name for unit in units}) == len(units)
-    covered = [(unit.source["path"], unit.source["start"] + i) for unit in units for i in range(unit.rows)]
-    assert covered == [(part["path"], i) for part in parts for i in range(part["rows"])]
-    assert max(unit.rows for unit in units) == 2
+    store.keep_identity({"n": 1})
+    here = UnitActor("tests.trust.workers:CountingWorker", {"log": str(log)}, store)
+    assert json.loads(here(batch)["receipt"][0])["rows"] == 10

@@ -6,17 +6,21 @@ by buckets of the key space, so that no task and no driver holds all keys.
 
 import hashlib
 import json
+import re
 import zlib
 from collections import defaultdict
+from itertools import count
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trust.storage import Storage
-from trust.tables import SORT_KEYS, sort
+from trust.tables import SORT_KEYS, sort, to_table
 
 _BATCH_ROWS = 8192
+_PLACES = b"places"
+_NUMBERED = re.compile(r"#\d+\Z")
 
 
 class Repeat(NamedTuple):
@@ -24,13 +28,25 @@ class Repeat(NamedTuple):
 
     Attributes:
         row: its number in its part.
-        occurrence: 2 for the second row with this key, and so on; the first one is left alone.
+        occurrence: 2 for the second row with this key, and so on; the first one is left alone. A number is passed over
+            where `{sample_id}#{number}` is a row's own id.
         same: whether it equals the first one in every column.
     """
 
     row: int
     occurrence: int
     same: bool
+
+
+def placed_table(name: str, rows: list[tuple[dict[str, Any], int | None]], file: str) -> pa.Table:
+    """A unit's part of a table; where its rows stand in their file goes along beside the schema, for `resolve` to tell.
+
+    Args:
+        rows: with the line of each, from 1 (None in Parquet).
+    """
+    ordered = sorted(rows, key=lambda row: tuple(row[0][key] for key in SORT_KEYS[name]))
+    places = json.dumps({"file": file, "lines": [line for _, line in ordered]})
+    return to_table(name, (row for row, _ in ordered)).replace_schema_metadata({_PLACES: places})
 
 
 def find_repeats(parts: list[str], storage: Storage, table: str, bucket: int, buckets: int) -> dict[str, list[Repeat]]:
@@ -41,7 +57,8 @@ def find_repeats(parts: list[str], storage: Storage, table: str, bucket: int, bu
 
     Args:
         parts: Parquet objects of `table`.
-        bucket: from 0; all rows of a sample fall into the same one of `buckets`.
+        bucket: from 0; all rows of a sample, and of ids that are this one with `#` and a number, fall into the same one
+            of `buckets`.
 
     Returns:
         Part -> its repeats; parts without any are left out.
@@ -49,7 +66,7 @@ def find_repeats(parts: list[str], storage: Storage, table: str, bucket: int, bu
     places: dict[tuple[Any, ...], list[tuple[str, int]]] = {}
     for part in parts:
         for row, key in enumerate(_keys(storage, part, SORT_KEYS[table])):
-            if zlib.crc32(key[0].encode()) % buckets == bucket:
+            if zlib.crc32(_NUMBERED.sub("", key[0]).encode()) % buckets == bucket:
                 places.setdefault(key, []).append((part, row))
     repeated = {key: found for key, found in places.items() if len(found) > 1}
     wanted: dict[str, list[int]] = defaultdict(list)
@@ -58,10 +75,11 @@ def find_repeats(parts: list[str], storage: Storage, table: str, bucket: int, bu
             wanted[part].append(row)
     contents = {part: _contents(storage.read_table(part), sorted(rows)) for part, rows in wanted.items()}
     repeats: dict[str, list[Repeat]] = defaultdict(list)
-    for found in repeated.values():
+    for key, found in repeated.items():
         ordered = sorted((contents[part][row], part, row) for part, row in found)
         first = ordered[0][0]
-        for occurrence, (content, part, row) in enumerate(ordered[1:], 2):
+        free = (n for n in count(2) if (f"{key[0]}#{n}", *key[1:]) not in places)
+        for (content, part, row), occurrence in zip(ordered[1:], free, strict=False):
             repeats[part].append(Repeat(row, occurrence, content == first))
     return {part: sorted(found) for part, found in repeats.items()}
 
@@ -83,7 +101,11 @@ def resolve(
     out = {repeat.row for repeat in repeats}
     kept = content.take(pa.array([row for row in range(content.num_rows) if row not in out], pa.int64()))
     keys = content.select(SORT_KEYS[table]).take(pa.array([repeat.row for repeat in repeats], pa.int64())).to_pylist()
-    return kept, [_failed(key, repeat, job, table) for key, repeat in zip(keys, repeats, strict=True)]
+    places = json.loads((content.schema.metadata or {}).get(_PLACES, b"{}"))
+    failed = [_failed(key, repeat, job, table) for key, repeat in zip(keys, repeats, strict=True)]
+    for row, repeat in zip(failed, repeats, strict=True):
+        row |= {"file": places.get("file"), "line": places["lines"][repeat.row] if places else None}
+    return kept, failed
 
 
 def _keys(storage: Storage, part: str, columns: list[str]) -> Any:
@@ -117,8 +139,6 @@ def _failed(key: dict[str, Any], repeat: Repeat, job: str, table: str) -> dict[s
     return {
         "job": job,
         "row": f"{'|'.join(str(value) for value in key.values())}#{repeat.occurrence}",
-        "file": None,
-        "line": None,
         "field": "sample_id",
         "reason": "duplicate",
         "detail": f"row number {repeat.occurrence} of {table} with the key {name}, {how}: {others}",

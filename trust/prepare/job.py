@@ -1,10 +1,15 @@
 """`jobs.prepare` from checked config to manifest."""
 
 import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from typing import Any, TypeVar
 
 from trust import cluster
-from trust.config import JobConfig, plain
+from trust.config import ClusterConfig, JobConfig, plain
 from trust.errors import PreflightError
 from trust.prepare.config import DataConfig, dataset_name
 from trust.prepare.plan import plan as plan_files
@@ -12,6 +17,10 @@ from trust.runs import Manifest, Plan, Run, execute
 from trust.storage import absolute
 
 log = logging.getLogger("trust")
+
+T = TypeVar("T")
+
+_AT_ONCE = 64
 
 
 @dataclass
@@ -39,7 +48,8 @@ def run_prepare(config: PrepareConfig) -> Manifest:
     data.name = dataset_name(data)
     run = Run.of(config)
     run.storage.preflight(run.root)
-    files = plan_files(data, run.storage, config.unit_rows)
+    cpus = config.cluster.actor_cpus or 1
+    files = plan_files(data, run.storage, config.unit_rows, partial(on_cluster, config.cluster, cpus))
     for warning in files.warnings:
         log.warning("%s", warning)
     read_as = plain(data)
@@ -52,7 +62,30 @@ def run_prepare(config: PrepareConfig) -> Manifest:
         worker_config={"data": plain(data), "compat": config.compat, "storage": plain(config.storage)},
         config=plain(config),
         unique=("samples", "responses"),
-        cpus=config.cluster.actor_cpus or 1,
+        cpus=cpus,
     )
-    cluster.connect(config.cluster)
     return execute(plan, run, config)
+
+
+def on_cluster(
+    config: ClusterConfig, cpus: float, function: Callable[..., T], arguments: Iterable[tuple[Any, ...]]
+) -> Iterator[T]:
+    """Calls `function` for each tuple of arguments in a Ray task, some dozens at a time; results in order.
+
+    Raises:
+        PreflightError: as `function` raised it, or the cluster is too small.
+    """
+    import ray
+    from ray.exceptions import RayTaskError
+
+    cluster.connect(config)
+    cluster.preflight(config, cpus, 0)
+    task = ray.remote(num_cpus=cpus)(function)
+    left = iter(arguments)
+    running = deque(task.remote(*each) for each in islice(left, _AT_ONCE))
+    while running:
+        try:
+            yield ray.get(running.popleft())
+        except RayTaskError as error:
+            raise error.cause from None
+        running.extend(task.remote(*each) for each in islice(left, 1))

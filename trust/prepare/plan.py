@@ -6,9 +6,10 @@ wrong inside a row shows when a worker reads it.
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import starmap
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -58,15 +59,27 @@ class Plan:
     warnings: list[str]
 
 
-def plan(data: DataConfig, storage: Storage, unit_rows: int | None) -> Plan:
+class Spread(Protocol):
+    """Calls a function for each tuple of arguments and gives the results in order, as `itertools.starmap` does here and
+    `trust.prepare.job.on_cluster` on a cluster."""
+
+    def __call__(
+        self, function: Callable[..., FilePlan], arguments: Iterable[tuple[Any, ...]], /
+    ) -> Iterable[FilePlan]: ...
+
+
+def plan(data: DataConfig, storage: Storage, unit_rows: int | None, spread: Spread = starmap) -> Plan:
     """Finds the files of `data.path` and cuts each into units of at most `unit_rows` rows (None: trust.units.unit_size).
+
+    Args:
+        spread: how `plan_file` is called for all files.
 
     Raises:
         ConfigError: no path is set.
         PreflightError: a file is missing, cannot be read as a whole, or there is no row at all.
     """
     files, warnings = find_files(data, storage)
-    return combine(data, (plan_file(file, storage, unit_rows) for file in files), unit_rows, warnings)
+    return combine(data, spread(plan_file, [(file, storage, unit_rows) for file in files]), unit_rows, warnings)
 
 
 def plan_file(file: InputFile, storage: Storage, unit_rows: int | None) -> FilePlan:

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from trust.errors import PreflightError, RowError
 from trust.prepare.cursor import Cursor, ScanError
+from trust.prepare.fields import show
 from trust.prepare.scan import bare_elements
 from trust.storage import Storage
 
@@ -183,7 +184,9 @@ def _elements(content: bytes, first_line: int) -> Iterator[tuple[int, bytes]]:
 
 def _parse(text: bytes) -> dict[str, Any] | RowError:
     try:
-        value = json.loads(text.decode("utf-8"))
+        value = json.loads(text.decode("utf-8"), object_pairs_hook=_object)
+    except RowError as error:
+        return error
     except UnicodeDecodeError as error:
         return RowError("invalid_utf8", f"byte {error.start + 1} of the row is not UTF-8; save the file as UTF-8")
     except json.JSONDecodeError as error:
@@ -194,6 +197,15 @@ def _parse(text: bytes) -> dict[str, Any] | RowError:
     if not isinstance(value, dict):
         return RowError("not_an_object", f"a row must be a JSON object, not {type(value).__name__}")
     return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for i, key in enumerate(keys) if key in keys[:i])
+        raise RowError("repeated_key", f"the key {show(twice)} stands twice in one object: take one of them out")
+    return made
 
 
 def _excerpt(text: str, pos: int) -> str:

@@ -4,6 +4,7 @@ from typing import Any
 
 from trust.errors import RowError
 from trust.prepare.config import DataConfig
+from trust.prepare.duplicates import placed_table
 from trust.prepare.read import RawRow, UnitReader
 from trust.prepare.trust_format import has_output, to_responses, to_sample
 from trust.storage import open_storage
@@ -28,18 +29,20 @@ class PrepareWorker:
 
     async def work(self, unit: Unit) -> UnitResult:
         """Rows of the unit as tables; counts are rows of output (a list of outputs counts each)."""
-        rows: dict[str, list[dict[str, Any]]] = {"samples": [], "responses": [], "failed": []}
+        rows: dict[str, list[tuple[dict[str, Any], int | None]]] = {"samples": [], "responses": []}
+        failed: list[dict[str, Any]] = []
         for raw in self._reader.read(unit.source):
             made = self._make(raw)
             for number, (table, row) in enumerate(made):
                 if isinstance(row, RowError):
                     place = f"{raw.place}.{number}" if len(made) > 1 else raw.place
-                    rows["failed"].append(self._failed(raw, place, row))
+                    failed.append(self._failed(raw, place, row))
                 else:
-                    rows[table].append(row)
-        failed = len(rows["failed"])
-        counts = {"ok": sum(len(found) for found in rows.values()) - failed, "failed": failed}
-        return UnitResult({name: to_table(name, found) for name, found in rows.items() if found}, counts)
+                    rows[table].append((row, raw.line))
+        counts = {"ok": sum(map(len, rows.values())), "failed": len(failed)}
+        file = unit.source["file"]
+        found = {name: placed_table(name, made, file) for name, made in rows.items() if made}
+        return UnitResult(found | ({"failed": to_table("failed", failed)} if failed else {}), counts)
 
     async def close(self) -> None:
         self._reader.close()

@@ -31,7 +31,8 @@ _ITEM_UNNAMED = _ITEM.replace("?P<low>", "").replace("?P<high>", "")
 _SEPARATOR = r"\s*+(?:[,;、，；؛،&/+]|\b(?:and|und|et|y|и|och|en|e)\b)\s*+"
 _MARKER = regex.compile(r"\s*(?:(?:#{1,6}|>|[-–—*•‣▪◦·●○]|[(（]?\d{1,3}[.)）])\s+)?")
 _WORDS_MEET = regex.compile(r"[[\p{L}\p{N}]--[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}]]{2}", regex.V1)
-_LINK = r"(?:\(https?://[^\s)]*+\))?"
+_TARGET = regex.compile(r"\(https?://[^\s)]*+\)")
+_LINK = rf"(?:{_TARGET.pattern})?"
 
 _UPSTREAM_NUMBER = re.compile(r"\[\d+")
 _UPSTREAM_MARK = re.compile(r" ?\[\d+")
@@ -100,12 +101,21 @@ def detach(text: str, styles: Sequence[str] = DEFAULT_STYLES) -> Detached:
         text: a response as written.
         styles: bracket styles from `STYLES`.
     """
-    pattern = _group(tuple(styles))
+    return _detach(text, tuple(styles))
+
+
+def unread(text: str) -> list[str]:
+    """What looks like a citation but was not read as one, in a text that `detach` has been through."""
+    return [match.group() for match in _BRACKETED_NUMBER.finditer(text)]
+
+
+@lru_cache(maxsize=64)
+def _detach(text: str, styles: tuple[str, ...]) -> Detached:
     pieces: list[tuple[int, int]] = []
     places: list[Place] = []
     gaps: set[int] = set()
     kept = done = 0
-    for match in pattern.finditer(text):
+    for match in _group(styles).finditer(text):
         start, end = match.span()
         line_start = text.rfind("\n", 0, start) + 1
         before = text[max(line_start, done) : start]
@@ -132,11 +142,6 @@ def detach(text: str, styles: Sequence[str] = DEFAULT_STYLES) -> Detached:
     return _assemble(text, pieces, places, gaps)
 
 
-def unread(text: str) -> list[str]:
-    """What looks like a citation but was not read as one, in a text that `detach` has been through."""
-    return [match.group() for match in _BRACKETED_NUMBER.finditer(text)]
-
-
 def _assemble(text: str, pieces: list[tuple[int, int]], places: list[Place], gaps: set[int]) -> Detached:
     chunks: list[str] = []
     origin: list[int] = []
@@ -157,9 +162,10 @@ def _group(styles: tuple[str, ...]) -> "regex.Pattern[str]":
     return regex.compile(rf"[(（]\s*+{several}\s*+[)）]|{several}", regex.IGNORECASE)
 
 
+@lru_cache(maxsize=1024)
 def _numbers(group: str) -> tuple[int, ...]:
     numbers: list[int] = []
-    for match in _ITEMS.finditer(regex.sub(r"\(https?://[^\s)]*+\)", "", group)):
+    for match in _ITEMS.finditer(_TARGET.sub("", group)):
         low = _bounded(match["low"])
         high = low if match["high"] is None else _bounded(match["high"])
         if abs(high - low) > _MAX_RANGE:

@@ -28,6 +28,7 @@ _JOINED = regex.compile(rf"(?<={_UNSPACED}) (?=\S)|(?<=\S) (?={_UNSPACED})")
 _FREE_LEFT = regex.compile(_UNSPACED)
 _FREE_RIGHT = regex.compile(rf"{_UNSPACED}|\p{{Hangul}}")
 _WORD = regex.compile(rf"{_UNSPACED}\p{{M}}*|[^\s{_SCRIPTS}]+")
+_ASCII_WORD = regex.compile(r"\S+")
 _CONTENT = regex.compile(r"[\p{L}\p{N}\p{S}]")
 
 
@@ -51,12 +52,14 @@ def normalize(text: str, language: str) -> str:
         text: an answer or a whole response.
         language: language code of the row (`und` if unknown); a region after `-` or `_` is ignored.
     """
-    text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).casefold()
+    ascii_only = text.isascii()  # most texts are; nothing invisible and no script without spaces is in there
+    text = text.lower() if ascii_only else _INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).casefold()
     text = _INITIALS.sub(lambda match: match.group().replace(".", ""), text)
     text = _THOUSANDS.sub(lambda match: match.group().replace(",", ""), text)
     articles = _articles(base_language(language))
     tokens = [token for token in _TOKEN.findall(text) if token not in articles]
-    return _JOINED.sub("", " ".join(tokens))
+    joined = " ".join(tokens)
+    return joined if ascii_only else _JOINED.sub("", joined)
 
 
 def contains(text: str, answer: str) -> bool:
@@ -90,7 +93,7 @@ def has_content(text: str) -> bool:
 
 def count_words(text: str) -> int:
     """Words between spaces; in scripts without spaces every letter counts as one."""
-    return len(_WORD.findall(text))
+    return len((_ASCII_WORD if text.isascii() else _WORD).findall(text))
 
 
 def base_language(language: str) -> str:

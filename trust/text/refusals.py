@@ -38,6 +38,8 @@ _CONTRACTIONS = (
 _ARABIC = str.maketrans("أإآىيةك", "اااییهک") | str.maketrans({"ـ": "", "\u200c": " "})
 _PAUSE = regex.compile(r"\s*[,;:()，、；：（）،؛…—–]+\s*")
 _OTHER_PUNCTUATION = regex.compile(r"[\p{P}\p{S}--[,*|()^$]]+", regex.V1)
+_BLANKS = regex.compile(r"\s+")
+_OPERATORS = regex.compile(r"([*|()$])")  # of a listed phrase
 _CLAUSE_END = regex.compile(r"[;；؛—–]|\s-\s")
 _QUOTED = regex.compile(r'"[^"]*"|“[^”]*”|«[^»]*»|„[^“”]*[“”]|「[^」]*」|『[^』]*』')
 
@@ -118,8 +120,10 @@ class Detector:
             if pattern.search(clause):
                 return phrase
         for language in languages:
-            for phrase, pattern, needs_start in _phrases(language):
-                if (at_start or not needs_start) and pattern.search(clause):
+            for phrase, pattern, needs_start, words in _phrases(language):
+                if not at_start and needs_start:
+                    continue
+                if any(word in clause for word in words) and pattern.search(clause):
                     return phrase
         return None
 
@@ -174,7 +178,8 @@ def _leads(language: str) -> "regex.Pattern[str]":
 
 
 @lru_cache(maxsize=64)
-def _phrases(language: str) -> list[tuple[str, "regex.Pattern[str]", bool]]:
+def _phrases(language: str) -> list[tuple[str, "regex.Pattern[str]", bool, tuple[str, ...]]]:
+    """The phrases as listed, as patterns, whether they must open a sentence, and words of which no match lacks all."""
     entry = _data()[language]
     contrast = "|".join(_alternatives(word) for word in entry["contrast"])
     start = rf"(?:{_leads(language).pattern})?+"
@@ -187,14 +192,14 @@ def _phrases(language: str) -> list[tuple[str, "regex.Pattern[str]", bool]]:
             pattern = rf"(?:^{start}|,\s|(?:{contrast})[\s,]*|\bthat ){body}"
         else:
             pattern = body if language in _UNSPACED else rf"(?<!\w){body}"
-        compiled.append((phrase, regex.compile(pattern), phrase.startswith("^^")))
+        compiled.append((phrase, regex.compile(pattern), phrase.startswith("^^"), _needed(phrase.strip("^"))))
     return compiled
 
 
 def _alternatives(phrase: str) -> str:
     """A listed phrase as a pattern over folded text."""
     parts = []
-    for part in regex.split(r"([*|()$])", phrase):
+    for part in _OPERATORS.split(phrase):
         if part == "*":
             parts.append(r".{0,60}?")
         elif part == "$":
@@ -206,12 +211,45 @@ def _alternatives(phrase: str) -> str:
     return "".join(parts)
 
 
+def _needed(phrase: str) -> tuple[str, ...]:
+    """Words of which every text that a listed phrase matches holds at least one: looking for them is far cheaper.
+
+    The empty word, which every text holds, where no such words can be named.
+    """
+    needed: list[list[str]] = [[""]]
+    inside: list[list[str]] = []  # words of each alternative of the group that is open
+    depth = 0
+    for part in _OPERATORS.split(phrase):
+        if part == "(":
+            depth += 1
+            inside = [[]] if depth == 1 else inside
+        elif part == ")":
+            depth -= 1
+            if not depth:
+                needed.append([max(words, key=len, default="") for words in inside])
+        elif part == "|":
+            if not depth:
+                return ("",)
+            if depth == 1:
+                inside.append([])
+        elif part not in ("*", "$"):
+            words = _fold(part).split()
+            if depth == 1:
+                inside[-1] += words
+            elif not depth:
+                needed += [[word] for word in words]
+    return tuple(max(needed, key=lambda words: min(map(len, words))))
+
+
 def _fold(text: str, keep_edges: bool = False) -> str:
     """Case, width, accents, contractions and punctuation made one; pauses become a comma between spaces."""
-    text = unicodedata.normalize("NFKC", text).casefold().replace("’", "'").replace("ʼ", "'")
-    text = unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFD", text))).translate(_ARABIC)
+    if text.isascii():
+        text = text.lower()
+    else:
+        text = unicodedata.normalize("NFKC", text).casefold().replace("’", "'").replace("ʼ", "'")
+        text = unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFD", text))).translate(_ARABIC)
     for pattern, long in _CONTRACTIONS:
         text = pattern.sub(long, text)
     text = _OTHER_PUNCTUATION.sub(" ", _PAUSE.sub(" , ", text))
-    text = regex.sub(r"\s+", " ", text)
+    text = _BLANKS.sub(" ", text)
     return text if keep_edges else text.strip()

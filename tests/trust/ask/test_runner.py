@@ -1,6 +1,8 @@
 """The runner: full batches, no ask twice, failures on the rows that asked."""
 
 import asyncio
+import threading
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -47,6 +49,52 @@ def test_rows_share_full_batches_sorted_by_length() -> None:
     assert [len(batch) for batch in judge.batches] == [4, 4]
     assert [len(text) for text in judge.batches[0]] == [5, 6, 7, 8]
     assert ledger.counts == {"asked": 8, "truncated": 0}
+
+
+def test_units_share_batches_and_their_seconds() -> None:
+    class Slow(Judge):
+        def answer_batch(self, inputs: Sequence[dict[str, Any]]) -> list[Any]:
+            time.sleep(0.02)
+            return super().answer_batch(inputs)
+
+    async def units() -> tuple[Judge, list[Ledger]]:
+        judge, ledgers = Slow(), [Ledger(), Ledger()]
+        runner = Runner({"entails": judge})
+        sizes = {0: 6, 1: 2}
+        asks = [(unit, unit * 10 + i) for unit, size in sizes.items() for i in range(size)]
+        await asyncio.gather(*(runner.ask_for("s", ledgers[u]).entails("p", "x" * n) for u, n in asks))
+        return judge, ledgers
+
+    judge, (first, second) = run(units())
+    assert [len(batch) for batch in judge.batches] == [4, 4]
+    assert first.seconds == pytest.approx(3 * second.seconds, rel=0.5), "six of eight asks, two of eight"
+    assert first.seconds + second.seconds >= 0.04
+
+
+def test_a_full_batch_waits_behind_the_one_that_runs() -> None:
+    async def rows() -> list[int]:
+        started, release = threading.Event(), threading.Event()
+
+        class Held(Judge):
+            def answer_batch(self, inputs: Sequence[dict[str, Any]]) -> list[Any]:
+                if self.batches:
+                    started.set()
+                else:
+                    release.wait(10)
+                return super().answer_batch(inputs)
+
+        judge = Held()
+        runner, ledger = Runner({"entails": judge}), Ledger()
+        asks = [asyncio.create_task(runner.ask_for("s", ledger).entails("p", "x" * n)) for n in range(1, 11)]
+        await asyncio.sleep(0.01)
+        release.set()
+        assert started.wait(10), (
+            "the second batch starts although this loop is kept from handing on the first's answers"
+        )
+        await asyncio.gather(*asks)
+        return [len(batch) for batch in judge.batches]
+
+    assert run(rows()) == [4, 4, 2]
 
 
 def test_dependent_asks_run_after_their_answers() -> None:

@@ -12,13 +12,19 @@ from trust.ask.t5 import T5Config, T5Judge, _chunks, _cut
 
 
 @pytest.fixture(scope="module")
-def pairs(shared: Path) -> list[dict]:
-    """A spread of the golden pairs of all three tasks."""
+def golden(shared: Path) -> list[dict]:
+    """The golden pairs of all three tasks."""
     found = []
     for task in ("asqa", "qampari", "eli5"):
         with gzip.open(shared / "data" / "trust_golden" / task / "nli_labels.json.gz") as file:
-            found += json.load(file)[::8]
+            found += json.load(file)
     return found
+
+
+@pytest.fixture(scope="module")
+def pairs(golden: list[dict]) -> list[dict]:
+    """A spread of them."""
+    return golden[::8]
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +37,16 @@ def test_labels_equal_the_published_ones_in_batches(judge: T5Judge, pairs: list[
     assert [verdict.label for verdict in verdicts] == [pair["label"] for pair in pairs]
     assert {verdict.label for verdict in verdicts} == {0, 1}
     assert not any(verdict.truncated for verdict in verdicts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tokens", [None, 512, 16_384])
+def test_all_golden_labels_are_equal_at_any_batch_size(shared: Path, golden: list[dict], tokens: int | None) -> None:
+    judge = T5Judge(T5Config(model=str(shared / "models" / "tiny_true_nli"), max_batch_tokens=tokens, threads=2))
+    verdicts = [
+        verdict for start in range(0, len(golden), 32) for verdict in judge.answer_batch(golden[start : start + 32])
+    ]
+    assert [verdict.label for verdict in verdicts] == [pair["label"] for pair in golden]
 
 
 def test_one_by_one_gives_the_same_labels_and_nearly_the_same_scores(judge: T5Judge, pairs: list[dict]) -> None:
@@ -60,14 +76,25 @@ def test_a_cut_keeps_the_end_mark() -> None:
     assert _cut([5, 1], 3) == [5, 1]
 
 
-def test_products_in_float32_equal_bfloat16_ones() -> None:
+@pytest.mark.parametrize("keep_bytes", [None, 0, 64 * 32 * 4])
+def test_products_in_float32_equal_bfloat16_ones(keep_bytes: int | None) -> None:
     torch.manual_seed(0)
-    layer = torch.nn.Linear(64, 32, dtype=torch.bfloat16)
-    model = torch.nn.Sequential(layer)
+    model = torch.nn.Sequential(*(torch.nn.Linear(*shape, dtype=torch.bfloat16) for shape in ((64, 32), (32, 64))))
     inputs = torch.randn(16, 64, dtype=torch.bfloat16)
     before = model(inputs).float()
-    bf16.multiply_in_float32(model)
+    bf16.multiply_in_float32(model, keep_bytes)
     after = model(inputs)
     assert after.dtype == torch.bfloat16
     # One unit in the last place where the order of summation decides a rounding.
     torch.testing.assert_close(after.float(), before, rtol=2**-7, atol=2**-8)
+
+
+def test_copies_of_weights_stay_within_the_memory_given() -> None:
+    def copies(keep_bytes: int) -> int:
+        model = torch.nn.Sequential(*(torch.nn.Linear(8, 8, dtype=torch.bfloat16) for _ in range(3)))
+        bf16.multiply_in_float32(model, keep_bytes)
+        tensors = [value for layer in model for value in vars(layer).values() if isinstance(value, torch.Tensor)]
+        return sum(value.nbytes for value in tensors if value.numel() == 64)
+
+    layer = 8 * 8 * 4
+    assert [copies(n) for n in (0, layer, 3 * layer - 1, 3 * layer)] == [0, layer, 2 * layer, 3 * layer]

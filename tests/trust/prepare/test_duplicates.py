@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from trust.prepare.duplicates import find_repeats, resolve
+from trust.prepare.duplicates import find_repeats, placed_table, resolve
 from trust.storage import Storage, open_storage
 from trust.tables import to_rows, to_table
 
@@ -79,6 +79,12 @@ def test_upstream_keeps_all_under_their_own_ids(tmp_path: Path) -> None:
     assert {i for i in ids if "single" not in i} == {"d:a", "d:a#2", "d:a#3", "d:b", "d:c", "d:c#2"}
 
 
+def test_upstream_gives_no_id_that_is_taken(tmp_path: Path) -> None:
+    rows = [_sample("a"), _sample("a", "x"), _sample("a", "y"), _sample("a#2"), _sample("a#3", "z")]
+    kept, _ = _settle(tmp_path / "x", open_storage(), rows, 3, 5, "upstream")
+    assert sorted(json.loads(row)["sample_id"] for row in kept) == ["d:a", "d:a#2", "d:a#3", "d:a#4", "d:a#5"]
+
+
 def test_identical_rows_are_told_from_rows_with_the_same_id(tmp_path: Path) -> None:
     _, failed = _settle(tmp_path / "x", open_storage(), [_sample("a"), _sample("a")], 2, 1, "strict")
     assert "the same in every column" in failed[0]
@@ -103,3 +109,20 @@ def test_no_repeats_no_actions(tmp_path: Path) -> None:
     path = str(tmp_path / "a.parquet")
     storage.write_table(path, to_table("samples", [_sample("a"), _sample("b")]))
     assert find_repeats([path], storage, "samples", 0, 1) == {}
+
+
+def test_a_row_that_is_taken_out_is_named_with_its_file_and_line(tmp_path: Path) -> None:
+    storage = open_storage()
+    rows = {"x": [_sample("b"), _sample("a")], "y": [_sample("z"), _sample("b"), _sample("a", "other"), _sample("c")]}
+    paths = {str(tmp_path / f"{name}.parquet"): name for name in rows}
+    for path, name in paths.items():
+        placed = [(row, line) for line, row in enumerate(rows[name], 10)]
+        storage.write_table(path, placed_table("samples", placed, f"/data/{name}.jsonl"))
+    failed = []
+    for path, repeats in find_repeats(list(paths), storage, "samples", 0, 1).items():
+        failed += resolve(storage.read_table(path), "samples", repeats, "prepare", "strict")[1]
+    lines = {(f"/data/{name}.jsonl", line): row for name in rows for line, row in enumerate(rows[name], 10)}
+    assert len(failed) == 2
+    for row in failed:
+        assert lines[row["file"], row["line"]]["sample_id"] == row["row"].split("#")[0]
+    to_table("failed", failed)

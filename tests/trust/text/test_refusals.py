@@ -1,8 +1,10 @@
 """Refusals and answers in all NoMIRACL languages."""
 
+import re
+
 import pytest
 
-from trust.text.refusals import Detector, Finding, _data
+from trust.text.refusals import Detector, Finding, _data, _fold, _needed, _phrases
 from trust.text.sentences import split
 
 REFUSALS = {
@@ -161,3 +163,40 @@ def test_own_phrases() -> None:
     )
     assert own.classify(split("Well, no (comment)*!", "en"), "en").phrase == "no (comment)*"
     assert own.classify(split("Xkein Kommentare", "de"), "de").response == "answered"
+
+
+def _examples(phrase: str) -> set[str]:
+    """Texts that a listed phrase describes: each alternative of each group, one at a time."""
+    parts = re.split(r"\(([^()]*)\)", re.sub(r"[\^$]", "", phrase).replace("*", " so and so "))
+    groups = [part.split("|") if at % 2 else [part] for at, part in enumerate(parts)]
+    made = set()
+    for changed in range(len(groups)):
+        for choice in groups[changed]:
+            made.add("".join(choice if at == changed else group[0] for at, group in enumerate(groups)))
+    return made
+
+
+@pytest.mark.parametrize("language", sorted(_data()))
+def test_what_a_phrase_matches_holds_one_of_the_words_that_it_is_first_looked_for_by(language: str) -> None:
+    matched = 0
+    for phrase, pattern, _, words in _phrases(language):
+        for text in map(_fold, _examples(phrase)):
+            if pattern.search(text):
+                matched += 1
+                assert any(word in text for word in words), (phrase, text)
+    assert matched >= len(_phrases(language))
+
+
+@pytest.mark.parametrize(
+    ("phrase", "words"),
+    [
+        ("do not know", ("know",)),
+        ("(i|we) (cannot|can not) answer*", ("answer",)),
+        ("not (found|mentioned)$", ("found", "mentioned")),
+        ("(the|this|) (text|page) is (|not )it", ("text", "page")),
+        ("one|the other", ("",)),
+        ("(a|)", ("",)),
+    ],
+)
+def test_words_that_a_phrase_needs(phrase: str, words: tuple[str, ...]) -> None:
+    assert _needed(phrase) == words
