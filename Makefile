@@ -2,12 +2,13 @@
 # make demo   runs the main line on the demo data, ending in a report
 # make test   lint, types and the tests that fit in 25 minutes on 2 cores
 # make test-all  all tests that need no GPU
+# make bench  speed beside the published way, bare loops and bare vLLM; on an otherwise idle machine
 
 PYTHON ?= python3
 BIN := .venv/bin
 RUN ?= demo
 
-.PHONY: setup demo test test-all lint clean
+.PHONY: setup demo test test-all bench lint clean
 
 setup: .venv/ready
 
@@ -37,6 +38,12 @@ test: lint
 
 test-all: lint
 	$(BIN)/python -m pytest -m "not gpu"
+
+bench: setup
+	$(BIN)/python -m tests.bench.judge
+	$(BIN)/python -m tests.bench.judge --size base
+	$(BIN)/python -m tests.bench.evaluate
+	$(BIN)/python -m tests.bench.respond
 
 clean:
 	rm -rf runs .pytest_cache .ruff_cache .mypy_cache

@@ -122,6 +122,18 @@ def kill_tree(pid: int) -> None:
             continue
 
 
+def below(pid: int, title: str) -> list[psutil.Process]:
+    """The processes below `pid` with `title` in their title."""
+    found = []
+    for process in psutil.Process(pid).children(recursive=True):
+        try:
+            if title in " ".join(process.cmdline()):
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
 def _autoscaler(address: str, cpus: int, grows_by: dict[str, float]) -> dict[str, Any]:
     """A config of Ray's autoscaler for nodes that are processes of this machine."""
     head = {"resources": {"CPU": cpus}, "node_config": {}, "max_workers": 0}

@@ -16,6 +16,7 @@ import psutil
 import pyarrow as pa
 import pytest
 
+from tests.nodes import below
 from tests.trust.test_runs import make
 from trust.config import load
 from trust.errors import JobStopped, PreflightError
@@ -54,18 +55,6 @@ def evaluate_words(root: Path, data: Path, shared: Path) -> list[str]:
 def table(root: Path, name: str) -> pa.Table:
     storage = open_storage(config=StorageConfig())
     return pa.concat_tables([storage.read_table(part["path"]) for part in Run(storage, str(root), "r").parts(name)])
-
-
-def below(pid: int, title: str) -> list[psutil.Process]:
-    """The processes below `pid` with `title` in their title."""
-    found = []
-    for process in psutil.Process(pid).children(recursive=True):
-        try:
-            if title in " ".join(process.cmdline()):
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found
 
 
 def receipts(root: Path, job: str) -> int:
@@ -134,6 +123,7 @@ class TestActors:
 HOLDER = """
 import sys
 from pathlib import Path
+from tests.nodes import below
 from tests.trust.test_runs import make
 from trust.runs import execute
 execute(*make(Path(sys.argv[1]), units=6, seconds=5.0))

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.nodes import Nodes
+from tests.nodes import Nodes, below
 from trust.runs import Run
 from trust.storage import StorageConfig, open_storage
 
@@ -231,7 +231,7 @@ def while_nodes_change(nodes: Nodes, job: subprocess.Popen[str], receipts: Path,
     while job.poll() is None and len(list(receipts.glob("*/*.json"))) < after:
         time.sleep(0.02)
     assert job.poll() is None, f"ended before the kill: {''.join(told)}"
-    nodes.kill(nodes.running[1])
+    nodes.kill(next(node for node in nodes.running[1:] if below(node.pid, "UnitActor")))
     nodes.add()
     job.wait(timeout=900)
     reader.join()

@@ -9,7 +9,7 @@ import json
 import os
 import time
 import uuid
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -66,17 +66,15 @@ class Ledger:
 
 
 class Runner:
-    """One queue a batching backend, on the actor's event loop.
+    """One queue and one thread a batching backend, on the actor's event loop.
 
     Args:
         backends: ask name (`entails`, `complete`) -> backend.
     """
 
     def __init__(self, backends: Mapping[str, BatchBackend | StreamBackend]) -> None:
-        self.backends = backends
-        self._queues: dict[str, list[tuple[int, dict[str, Any], asyncio.Future[Any]]]] = {name: [] for name in backends}
-        self._busy: dict[str, asyncio.Task[None]] = {}
-        self._threads = ThreadPoolExecutor(max_workers=max(1, len(backends)), thread_name_prefix="judge")
+        self._streams = {name: b for name, b in backends.items() if not isinstance(b, BatchBackend)}
+        self._queues = {name: _Queue(b) for name, b in backends.items() if isinstance(b, BatchBackend)}
         self._log = _CallLog()
 
     def ask_for(self, sample_id: str, ledger: Ledger) -> "RowAsk":
@@ -85,54 +83,82 @@ class Runner:
 
     async def submit(self, name: str, inputs: dict[str, Any], ledger: Ledger) -> Any:
         """One answer from the backend of `name`. Raises AskFailed."""
-        answer = await self._answer(name, inputs, ledger)
+        if queue := self._queues.get(name):
+            answer = await queue.put(inputs, ledger)
+        else:
+            started = time.monotonic()
+            try:
+                answer = await self._streams[name].answer(inputs)
+            finally:
+                ledger.seconds += time.monotonic() - started
         self._log.write(name, inputs)
         return answer
 
-    async def _answer(self, name: str, inputs: dict[str, Any], ledger: Ledger) -> Any:
-        backend = self.backends[name]
-        if not isinstance(backend, BatchBackend):
-            started = time.monotonic()
-            try:
-                return await backend.answer(inputs)
-            finally:
-                ledger.seconds += time.monotonic() - started
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._queues[name].append((_length(inputs), inputs, future))
-        if name not in self._busy:
-            self._busy[name] = asyncio.create_task(self._drain(name, backend, ledger))
-        return await future
 
-    async def _drain(self, name: str, backend: BatchBackend, ledger: Ledger) -> None:
-        """Sends batches until the queue is empty, the longest asks first: like lengths share a batch, so that little is
-        padding, and asks that arrive while a batch runs fill the next one."""
-        queue = self._queues[name]
-        loop = asyncio.get_running_loop()
+@dataclass
+class _Open:
+    """An ask that waits for its batch."""
+
+    length: int
+    inputs: dict[str, Any]
+    ledger: Ledger
+    answer: "asyncio.Future[Any]"
+
+
+class _Queue:
+    """The open asks of one batching backend, of all units that are worked on."""
+
+    def __init__(self, backend: BatchBackend) -> None:
+        self._backend = backend
+        self._open: list[_Open] = []
+        self._draining: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="judge")
+
+    async def put(self, inputs: dict[str, Any], ledger: Ledger) -> Any:
+        ask = _Open(_length(inputs), inputs, ledger, asyncio.get_running_loop().create_future())
+        self._open.append(ask)
+        if self._draining is None:
+            self._draining = asyncio.create_task(self._drain())
+        return await ask.answer
+
+    async def _drain(self) -> None:
+        """Sends batches until no ask is open, the longest first: like lengths share a batch, so that little is padding,
+        and asks that arrive while a batch runs fill the next one. A full batch is lined up behind the one that runs, so
+        that the model does not wait for the rows to take their answers."""
+        size = self._backend.batch_size
+        sent: deque[tuple[list[_Open], asyncio.Future[tuple[list[Any], float]]]] = deque()
         try:
             while True:
                 await _settle()
-                if not queue:
-                    return
-                queue.sort(key=lambda item: item[0])
-                batch = queue[-backend.batch_size :]
-                del queue[-backend.batch_size :]
-                started = time.monotonic()
-                try:
-                    answers = await loop.run_in_executor(
-                        self._threads, backend.answer_batch, [inputs for _, inputs, _ in batch]
-                    )
-                except Exception as error:  # a batch that cannot run at all ends the unit, never a row in silence
-                    answers = [error] * len(batch)
-                ledger.seconds += time.monotonic() - started
-                for (_, _, future), answer in zip(batch, answers, strict=True):
-                    if future.done():
+                while not sent or (len(sent) == 1 and len(self._open) >= size):
+                    if not self._open:
+                        return
+                    self._open.sort(key=lambda ask: ask.length)
+                    batch = self._open[-size:]
+                    del self._open[-size:]
+                    sent.append((batch, asyncio.get_running_loop().run_in_executor(self._thread, self._run, batch)))
+                batch, running = sent.popleft()
+                answers, seconds = await running
+                for ask, answer in zip(batch, answers, strict=True):
+                    ask.ledger.seconds += seconds / len(batch)
+                    if ask.answer.done():
                         continue
                     if isinstance(answer, BaseException):
-                        future.set_exception(answer)
+                        ask.answer.set_exception(answer)
                     else:
-                        future.set_result(answer)
+                        ask.answer.set_result(answer)
         finally:
-            del self._busy[name]
+            self._draining = None
+
+    def _run(self, batch: list[_Open]) -> tuple[list[Any], float]:
+        """Answers and seconds, in the thread; an error in place of every answer where the batch cannot run at all: it
+        ends the unit, never a row in silence."""
+        started = time.monotonic()
+        try:
+            answers = self._backend.answer_batch([ask.inputs for ask in batch])
+        except Exception as error:
+            answers = [error] * len(batch)
+        return answers, time.monotonic() - started
 
 
 class RowAsk:

@@ -6,12 +6,15 @@ so one decoder step is enough: the label is 1 where "1" is the most likely first
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from trust.ask import AskFailed, Verdict, bf16
 from trust.errors import ConfigError, PreflightError
 from trust.fingerprint import fingerprint
+from trust.storage import Storage, is_s3
+
+_BATCH_TOKENS = {"cuda": 16_384, "cpu": 2_048}
 
 TEMPLATE = "premise: {premise} hypothesis: {hypothesis}"
 
@@ -26,7 +29,8 @@ class T5Config:
         dtype: bfloat16 is what the published scores used; float32 moves near-ties.
         max_length: tokens an input is cut to; null never cuts (as published).
         batch_size: pairs a batch at most.
-        max_batch_tokens: padded tokens a batch at most, so that long premises do not exhaust memory.
+        max_batch_tokens: padded tokens a batch at most, so that long premises do not exhaust memory; null is 16,384 on
+            a GPU and 2,048 on a CPU, which is busy by then and would only compute more padding.
         gpus: an actor's share of GPUs; null takes one where the cluster has or may grow one, else none.
         threads: CPU threads; null shares the machine's among the actors.
     """
@@ -36,33 +40,38 @@ class T5Config:
     revision: str | None = None
     dtype: str = "bfloat16"
     max_length: int | None = None
-    batch_size: int = 16
-    max_batch_tokens: int = 16_384
+    batch_size: int = 32
+    max_batch_tokens: int | None = None
     gpus: float | None = None
     threads: int | None = None
 
     def __post_init__(self) -> None:
         if self.dtype not in ("bfloat16", "float16", "float32"):
             raise ConfigError(f"judge.entails.dtype={self.dtype}: bfloat16, float16 or float32")
-        if self.batch_size < 1 or self.max_batch_tokens < 1:
-            raise ConfigError("judge.entails.batch_size and max_batch_tokens must be at least 1")
+        for key in ("batch_size", "max_batch_tokens"):
+            value = getattr(self, key)
+            if value is not None and value < 1:
+                raise ConfigError(f"judge.entails.{key}={value}: must be at least 1")
 
 
 class T5Judge:
     """Loads the model in the actor. Labels do not depend on how pairs are batched (measured on the golden pairs);
     p_yes, the probability of "1" as first token, may move by thousandths in bfloat16."""
 
-    def __init__(self, config: T5Config) -> None:
+    def __init__(self, config: T5Config, storage: Storage | None = None) -> None:
         import torch
         from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
         from trust import models
 
-        folder = models.fetch(config.model, config.revision)
+        folder = models.fetch(config.model, config.revision, storage)
         self.batch_size = config.batch_size
-        self.fingerprint = judge_fingerprint(config)
+        # Of the copy on this node: the same content, and nothing is read from the storage again.
+        copy = replace(config, model=folder) if is_s3(config.model) else config
+        self.fingerprint = judge_fingerprint(copy, storage)
         self._config = config
         self._device = "cuda" if torch.cuda.is_available() else "cpu"
+        self._batch_tokens = config.max_batch_tokens or _BATCH_TOKENS[self._device]
         if self._device == "cpu":
             torch.set_num_threads(config.threads or os.cpu_count() or 1)
         options = {"revision": config.revision, "trust_remote_code": False}
@@ -83,7 +92,7 @@ class T5Judge:
         cut = self._config.max_length
         lengths = [len(ids) if cut is None else min(len(ids), cut) for ids in encoded]
         answers: list[Verdict | AskFailed | None] = [None] * len(inputs)
-        for chunk in _chunks(lengths, self._config.max_batch_tokens):
+        for chunk in _chunks(lengths, self._batch_tokens):
             rows = [_cut(encoded[i], cut) for i in chunk]
             for i, (label, p_yes) in zip(chunk, self._step(rows), strict=True):
                 answers[i] = Verdict(label, p_yes, truncated=len(encoded[i]) > lengths[i])
@@ -101,14 +110,14 @@ class T5Judge:
         return list(zip(labels, p_yes, strict=True))
 
 
-def judge_fingerprint(config: T5Config) -> str:
+def judge_fingerprint(config: T5Config, storage: Storage | None = None) -> str:
     """Identity of the judge's answers: model content, precision and cut; not batch sizes or devices."""
     from trust import models
 
     return fingerprint(
         {
             "backend": "t5",
-            "model": models.fingerprint(config.model, config.revision),
+            "model": models.fingerprint(config.model, config.revision, storage),
             "dtype": config.dtype,
             "max_length": config.max_length,
             "template": TEMPLATE,
