@@ -36,7 +36,7 @@ def _reasons(manifest: Manifest, run: Run) -> dict[str, int]:
             reasons = run.storage.read_table(run.path(part["path"]), ["reason"], only_failed)["reason"]
             for count in reasons.value_counts().to_pylist():
                 found[count["values"]] += count["counts"]
-    return dict(found.most_common(5))
+    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0]))[:5])
 
 
 def _first(manifest: Manifest, run: Run) -> str:

@@ -182,6 +182,10 @@ class Storage:
 
     def read_table(self, path: str, columns: list[str] | None = None, filters: Any = None) -> pa.Table:
         with _told("read", path, table=True):
+            if (
+                is_s3(path) and columns is None and filters is None
+            ):  # one request, not four, for each of many small parts
+                return pq.read_table(pa.BufferReader(self.read_bytes(path)))
             fs, inner = self.arrow(path)
             return pq.read_table(inner, filesystem=fs, columns=columns, filters=filters, partitioning=None)
 
@@ -306,5 +310,5 @@ def _told(verb: str, path: str, table: bool = False) -> Iterator[None]:
             raise
         what = explain(error)
         if table and not getattr(error, "errno", None) and "AWS Error" not in what:
-            what += " (the object is cut short or damaged: the job that wrote it writes it again with overwrite=true)"
+            what += " (the object is cut short or damaged: delete it and start the job that wrote it again)"
         raise StorageError(f"cannot {verb} {path}: {what}") from error

@@ -21,8 +21,8 @@ def multiply_in_float32(model: Any, keep_bytes: int | None = None) -> None:
     """Replaces the model's bfloat16 linear layers, in place.
 
     Args:
-        keep_bytes: memory for float32 copies of weights; layers beyond it are widened anew in every batch, which costs
-            a few percent of its time. None takes a quarter of what is available now.
+        keep_bytes: memory for float32 copies of weights; layers beyond it are widened anew in every batch. None takes a
+            quarter of what is available now.
     """
     import torch
 

@@ -65,10 +65,15 @@ def _reasons(run: Run, manifest: Manifest, tallies: dict[Group, Tally]) -> list[
             for (_, status, reason), number in counted.outcomes.items():
                 if status != "scored":
                     found[reason or status] += number
-        return found.most_common()
+        return _ordered(found)
     table, columns = _REASONS[manifest.job]
     for part in manifest.tables.get(table, []) if manifest.counts.get("failed") else []:
         for row in stream(run.storage, run.path(part["path"]), columns):
             if row.get("status", "failed") == "failed":
                 found[row["reason"]] += 1
-    return found.most_common()
+    return _ordered(found)
+
+
+def _ordered(found: Counter[str]) -> list[tuple[str, int]]:
+    """Most frequent first; equals by name, since the order they were met in depends on files."""
+    return sorted(found.items(), key=lambda item: (-item[1], item[0]))

@@ -99,10 +99,9 @@ def save(run: Run, job: str, config: dict[str, Any], result: UnitResult) -> Mani
         path = f"{table}/{job}-0.parquet"
         size = run.storage.write_table(run.path(path), content)
         made[table] = [{"path": path, "rows": content.num_rows, "bytes": size}]
-    if result.sums:
-        run.write_sums(
-            "manifests/evaluate-0.sums.npz", {name: array.astype(object) for name, array in result.sums.items()}
-        )
+    sums = f"manifests/{job}-0.sums.npz" if result.sums else ""
+    if sums:
+        run.write_sums(sums, {name: array.astype(object) for name, array in result.sums.items()})
     manifest = Manifest(
         job=job,
         run=run.name,
@@ -115,6 +114,7 @@ def save(run: Run, job: str, config: dict[str, Any], result: UnitResult) -> Mani
         counts=result.counts,
         totals=result.totals,
         tables=made,
+        sums=sums,
     )
     run.storage.write_bytes(run.path("manifests", f"{job}.json"), json.dumps(asdict(manifest)).encode())
     return manifest
