@@ -116,7 +116,8 @@ def test_a_table_that_is_cut_short_stops_the_job_with_one_line(bucket: Bucket, s
     assert few.storage.list_names(few.run("r").path("scores")) == []
 
 
-@pytest.mark.parametrize("rows", [600, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rows", [600, 2000])
+@pytest.mark.slow
 @pytest.mark.timeout(1500)
 def test_killed_at_half_and_started_again(
     bucket: Bucket, s3: str, tmp_path: Path, repo: Path, rows: int, s3_server: str

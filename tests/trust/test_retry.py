@@ -23,7 +23,7 @@ def make(root: Path, seconds: float = 0.0) -> tuple[Plan, Run, JobConfig]:
     config = JobConfig(run="r", storage=StorageConfig(str(root / "runs")), cluster=ClusterConfig(units_in_flight=1))
     plan = Plan(
         job="respond",
-        identity={},
+        identity={"units": UNITS},
         units=[Unit(f"u{i}", {"start": i * 6}, 6) for i in range(UNITS)],
         worker="tests.trust.workers:FlakyWorker",
         worker_config={"log": str(root / "log"), "down": str(root / "down"), "seconds": seconds},

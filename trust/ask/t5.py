@@ -31,7 +31,7 @@ class T5Config:
         batch_size: pairs a batch at most.
         max_batch_tokens: padded tokens a batch at most, so that long premises do not exhaust memory; null is 16,384 on
             a GPU and 2,048 on a CPU, which is busy by then and would only compute more padding.
-        gpus: an actor's share of GPUs; null takes one where the cluster has or may grow one, else none.
+        gpus: an actor's share of GPUs; null takes one where the cluster has one now, else none.
         threads: CPU threads; null shares the machine's among the actors.
     """
 
