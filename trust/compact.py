@@ -3,16 +3,14 @@
 Runs as Ray tasks when all units are done; only names, sizes and counts pass through the driver.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from trust import tables
+from trust.runs import Run
 from trust.storage import Storage, join
-
-if TYPE_CHECKING:
-    from trust.runs import Run
-    from trust.units import UnitStore
+from trust.units import UnitStore
 
 TARGET_BYTES = 64 * 2**20  # compressed; merging takes about ten times as much memory
 BUCKET_ROWS = 4_000_000  # keys that one task compares
@@ -20,8 +18,8 @@ BUCKET_ROWS = 4_000_000  # keys that one task compares
 
 def compact(
     job: str,
-    run: "Run",
-    store: "UnitStore",
+    run: Run,
+    store: UnitStore,
     parts: dict[str, list[dict[str, Any]]],
     unique: tuple[str, ...],
     compat: str,
@@ -74,7 +72,7 @@ def _groups(parts: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     return groups
 
 
-def _repeats(storage: Storage, store: "UnitStore", table: str, parts: list[dict[str, Any]]) -> list[Any]:
+def _repeats(storage: Storage, store: UnitStore, table: str, parts: list[dict[str, Any]]) -> list[Any]:
     """References to what is to be done with rows whose key stands more than once, one a bucket of the key space."""
     import ray
 

@@ -16,11 +16,12 @@ from trust.ask import judges
 from trust.ask.runner import Ledger, Runner
 from trust.config import AskingJobConfig, JobConfig
 from trust.errors import ConfigError, RowError
+from trust.execute import execute
 from trust.outcome import check_failed
 from trust.prepare.config import DataConfig
 from trust.prepare.job import PrepareConfig, run_prepare
 from trust.retry import changed, failed_before
-from trust.runs import Manifest, Plan, Run, execute
+from trust.runs import Manifest, Plan, Run
 from trust.storage import absolute, open_storage
 from trust.units import Unit, UnitResult, read_rows, row_units
 from trust.verdicts import VerdictStore

@@ -16,10 +16,11 @@ from trust.ask.runner import Ledger, Runner
 from trust.ask.vllm import VllmBackend
 from trust.config import AskingJobConfig, plain
 from trust.errors import ConfigError, PreflightError, RowError
+from trust.execute import execute
 from trust.models import ModelConfig
 from trust.prompts import Prompt, PromptConfig
 from trust.retry import changed, failed_before
-from trust.runs import Manifest, Plan, Run, execute
+from trust.runs import Manifest, Plan, Run
 from trust.storage import open_storage
 from trust.units import Unit, UnitResult, read_rows, row_units
 

@@ -8,22 +8,20 @@ take the place of those with the same key. Killed on the way, a retry goes on wh
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from trust import tables
+from trust.runs import Manifest, Run
 from trust.storage import Storage, join
 from trust.units import Unit, UnitStore
-
-if TYPE_CHECKING:
-    from trust.runs import Manifest, Run
 
 _KEY = "retry"
 
 
-def retry_units(units: list[Unit], store: UnitStore, run: "Run", manifest: "Manifest") -> list[Unit]:
+def retry_units(units: list[Unit], store: UnitStore, run: Run, manifest: Manifest) -> list[Unit]:
     """A unit for each of `units` that still has failed rows, in the job's next round of retries."""
     done = manifest.retries
     finished = store.finished()
@@ -58,7 +56,7 @@ def changed(new: dict[str, int], old: Iterable[dict[str, Any]]) -> dict[str, int
 
 
 def replace_rows(
-    run: "Run", table: str, parts: list[dict[str, Any]], new: list[dict[str, Any]], mark: str
+    run: Run, table: str, parts: list[dict[str, Any]], new: list[dict[str, Any]], mark: str
 ) -> list[dict[str, Any]]:
     """The parts of `table` without the rows whose keys stand in the parts `new`, and the new ones.
 

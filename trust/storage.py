@@ -81,9 +81,8 @@ class Storage:
         """The whole object. Raises FileNotFoundError."""
         with _told("read", path):
             if is_s3(path):
-                return bytes(
-                    self.s3.objects.cat_file(path, max_concurrency=1)
-                )  # one request; else its size is asked for
+                # Without a limit of one it first asks for the size.
+                return bytes(self.s3.objects.cat_file(path, max_concurrency=1))
             return Path(path).read_bytes()
 
     def write_bytes(self, path: str, data: bytes) -> None:
@@ -182,9 +181,8 @@ class Storage:
 
     def read_table(self, path: str, columns: list[str] | None = None, filters: Any = None) -> pa.Table:
         with _told("read", path, table=True):
-            if (
-                is_s3(path) and columns is None and filters is None
-            ):  # one request, not four, for each of many small parts
+            # One request where pyarrow makes four, which counts for many small parts.
+            if is_s3(path) and columns is None and filters is None:
                 return pq.read_table(pa.BufferReader(self.read_bytes(path)))
             fs, inner = self.arrow(path)
             return pq.read_table(inner, filesystem=fs, columns=columns, filters=filters, partitioning=None)

@@ -5,11 +5,13 @@ are compacted into the tables' own folders and `{run}/manifests/{job}.json` is w
 names, so a killed job never leaves a table that looks whole; started again, it does the units without a receipt.
 """
 
+import contextlib
 import importlib
 import io
 import json
 import logging
 import platform
+import posixpath
 import threading
 import time
 import warnings
@@ -22,12 +24,13 @@ import numpy as np
 import pyarrow as pa
 
 from trust import tables
-from trust.errors import JobStopped, PreflightError, TrustError
+from trust.errors import JobStopped, PreflightError, StorageError, TrustError
 from trust.storage import Storage, join
 
 log = logging.getLogger("trust")
 
 UNITS = 200  # of a job, as long as they stay small
+IDENTITY = "identity"
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ class Receipt:
 
     Attributes:
         parts: table -> {name, rows, bytes} of the unit's Parquet object, empty tables left out.
-        sums: whether the unit has a `.npz` of sums.
+        sums: bytes of the unit's `.npz` of sums; 0 where it has none.
     """
 
     unit: str
@@ -84,7 +87,7 @@ class Receipt:
     counts: dict[str, int]
     totals: dict[str, float]
     parts: dict[str, dict[str, Any]]
-    sums: bool
+    sums: int
 
 
 class UnitStore:
@@ -103,12 +106,12 @@ class UnitStore:
 
     def keep_identity(self, identity: dict[str, Any]) -> None:
         """Writes down what the fingerprint stands for, so that another config can be told what differs."""
-        self.storage.write_bytes(self.path("identity"), json.dumps(identity).encode())
+        self.storage.write_bytes(self.path(IDENTITY), json.dumps(identity).encode())
 
     def identity(self) -> dict[str, Any]:
         """What the fingerprint stands for; empty where it was never written down."""
         try:
-            return dict(json.loads(self.storage.read_bytes(self.path("identity"))))
+            return dict(json.loads(self.storage.read_bytes(self.path(IDENTITY))))
         except FileNotFoundError:
             return {}
 
@@ -120,29 +123,43 @@ class UnitStore:
                 name = f"{unit.name}.{table}.parquet"
                 size = self.storage.write_table(self.path(name), content)
                 parts[table] = {"name": name, "rows": content.num_rows, "bytes": size}
+        buffer = io.BytesIO()
         if result.sums:
-            buffer = io.BytesIO()
             np.savez_compressed(buffer, allow_pickle=False, **result.sums)
             self.storage.write_bytes(self.path(f"{unit.name}.npz"), buffer.getvalue())
-        receipt = Receipt(unit.name, unit.rows, result.counts, result.totals, parts, bool(result.sums))
+        receipt = Receipt(unit.name, unit.rows, result.counts, result.totals, parts, len(buffer.getvalue()))
         self.storage.write_bytes(self.path(f"{unit.name}.json"), json.dumps(receipt.__dict__).encode())
         return receipt
 
     def receipts(self, names: list[str]) -> Iterator[Receipt]:
-        """The receipts of the units named, in that order, read a few at a time."""
+        """The receipts of the units named, in that order, read a few at a time.
+
+        Raises:
+            StorageError: one of them is no receipt.
+        """
         with ThreadPoolExecutor(8) as pool:
             for start in range(0, len(names), 64):
                 block = [self.path(f"{name}.json") for name in names[start : start + 64]]
-                for data in pool.map(self.storage.read_bytes, block):
-                    yield Receipt(**json.loads(data))
+                for path, data in zip(block, pool.map(self.storage.read_bytes, block), strict=True):
+                    try:
+                        receipt = Receipt(**json.loads(data))
+                    except (ValueError, TypeError) as error:
+                        raise StorageError(
+                            f"{path} is cut short or damaged: delete it, and its rows are done again"
+                        ) from error
+                    yield receipt
 
     def sums(self, unit: str) -> dict[str, np.ndarray]:
         with np.load(io.BytesIO(self.storage.read_bytes(self.path(f"{unit}.npz"))), allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
 
+    def sizes(self) -> dict[str, int]:
+        """Name -> bytes of everything that lies here."""
+        return {posixpath.basename(file.path): file.size for file in self.storage.list_files(self.folder)}
+
     def clear(self, keep_receipts: bool) -> None:
         for name in self.storage.list_names(self.folder):
-            if not (keep_receipts and (name.endswith(".json") or name == "identity")):
+            if not (keep_receipts and (name.endswith(".json") or name == IDENTITY)):
                 self.storage.delete(self.path(name))
 
 
@@ -159,7 +176,7 @@ class UnitActor:
         self._worker: Worker | None = None
         self._error: Exception | None = None
         try:
-            if not store.identity():  # a node that came after the preflight
+            if not store.storage.exists(store.path(IDENTITY)):  # a node that came after the preflight
                 raise PreflightError(
                     f"node {platform.node()} does not see {store.folder}, which the job wrote before it began: put "
                     "storage.root on a file system that every node shares, or use an s3:// address"
@@ -232,7 +249,6 @@ def run_pending(
     """
     import ray
     from ray.data import ActorPoolStrategy, DataContext
-    from ray.exceptions import RayError
 
     context = DataContext.get_current()
     context.enable_progress_bars = False
@@ -264,10 +280,18 @@ def run_pending(
             # As often as it takes: each try at an actor on a node that is gone counts, until Ray sees that it is gone.
             max_task_retries=-1,
         )
+    for row in dataset.iter_rows():
+        on_receipt(Receipt(**json.loads(row["receipt"])))
+
+
+@contextlib.contextmanager
+def stopping() -> Iterator[None]:
+    """What goes wrong in Ray's tasks and actors, and with the storage, comes out as JobStopped, in one line."""
+    from ray.exceptions import RayError
+
     try:
-        for row in dataset.iter_rows():
-            on_receipt(Receipt(**json.loads(row["receipt"])))
-    except RayError as error:
+        yield
+    except (RayError, StorageError) as error:
         raise JobStopped(
             f"the job stopped: {_root_cause(error)}. "
             "What is finished is kept: start it again with the same words to go on"
@@ -275,9 +299,9 @@ def run_pending(
 
 
 def _root_cause(error: BaseException) -> str:
-    """The innermost error that Ray wrapped and that says something, in one line."""
+    """The innermost error that Ray wrapped and that says something, in one line; below one of ours nothing is clearer."""
     told = error
-    while inner := getattr(error, "cause", None) or error.__cause__:
+    while not isinstance(error, TrustError) and (inner := getattr(error, "cause", None) or error.__cause__):
         error = inner
         if str(error).strip():
             told = error

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.jobs.kills import job
+from tests.kills import job
 from trust import demo
 from trust.runs import Run
 from trust.storage import Storage

@@ -17,11 +17,12 @@ import pyarrow as pa
 import pytest
 
 from tests.nodes import below
-from tests.trust.test_runs import make
+from tests.trust.test_execute import make
 from trust.config import load
 from trust.errors import JobStopped, PreflightError
 from trust.evaluate import EvaluateConfig, run_evaluate
-from trust.runs import Run, execute
+from trust.execute import execute
+from trust.runs import Run
 from trust.storage import StorageConfig, open_storage
 
 ROWS, UNIT = 16, 1
@@ -124,8 +125,8 @@ HOLDER = """
 import sys
 from pathlib import Path
 from tests.nodes import below
-from tests.trust.test_runs import make
-from trust.runs import execute
+from tests.trust.test_execute import make
+from trust.execute import execute
 execute(*make(Path(sys.argv[1]), units=6, seconds=5.0))
 """
 
@@ -163,7 +164,6 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path, data: Path, shared: Path, repo
 class TestEngines:
     def prepared(self, root: Path, data: Path, repo: Path) -> list[str]:
         """The words of a respond job whose samples are prepared."""
-        pytest.importorskip("vllm")
         place = [f"storage.root={root}", "run=r"]
         prepare = [sys.executable, "-m", "jobs.prepare", f"data.path={data}", "task=em", *place]
         subprocess.run(prepare, cwd=repo, check=True, stdout=subprocess.DEVNULL)

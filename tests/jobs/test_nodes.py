@@ -186,7 +186,6 @@ def test_prepare_and_evaluate_while_one_node_dies_and_one_comes(
 @pytest.mark.timeout(1200)
 @pytest.mark.usefixtures("smollm2")
 def test_respond_while_a_node_dies_and_one_comes(nodes: Nodes, repo: Path, tmp_path: Path) -> None:
-    pytest.importorskip("vllm")
     data = tmp_path / "data.json"
     data.write_text(json.dumps([item(number, docs=1) for number in range(24)]))
     root = f"storage.root={tmp_path}/runs"

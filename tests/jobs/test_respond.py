@@ -13,8 +13,6 @@ from trust.respond import RespondConfig, run_respond
 from trust.runs import Run
 from trust.storage import StorageConfig, open_storage
 
-pytest.importorskip("vllm")
-
 DOCS = [
     {"title": "Paris", "text": "Paris is the capital of France.", "answers_found": [1]},
     {"title": "Rome", "text": "Rome is the capital of Italy.", "answers_found": [0]},

@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.jobs.kills import answered, finish, job, kill_when, receipts, table
+from jobs.evaluate import evaluate
+from jobs.prepare import prepare
+from tests.kills import answered, finish, job, kill_when, receipts, table
+from trust.config import load
+from trust.evaluate import EvaluateConfig
+from trust.prepare.job import PrepareConfig
 from trust.runs import Run
 from trust.storage import Storage
 
@@ -59,6 +64,7 @@ def runs(tmp_path: Path) -> Runs:
     return Runs(tmp_path)
 
 
+@pytest.mark.usefixtures("ray_session")
 def test_prepare(runs: Runs, tmp_path: Path, repo: Path) -> None:
     data = write_items(tmp_path / "data.jsonl", ROWS)
     more = (f"data.path={data}", "data.name=d", "task=em", "data.outputs=require")
@@ -72,7 +78,7 @@ def test_prepare(runs: Runs, tmp_path: Path, repo: Path) -> None:
     logged = finish(words, repo, {})
     assert "units are done already" in logged
     assert {path: path.stat().st_mtime_ns for path in kept} == kept, "a finished unit was done again"
-    finish(job("prepare", *runs.words("whole", *more)), repo, {})
+    prepare(load("prepare", PrepareConfig, runs.words("whole", *more)))
     resumed, unbroken = (table(runs.run(name), "responses") for name in ("killed", "whole"))
     assert resumed.num_rows == ROWS
     assert resumed.equals(unbroken)
@@ -87,11 +93,9 @@ def check_evaluate(runs: Runs, data: Path, repo: Path, *judge: str) -> None:
     assert not Path(runs.run("killed").path("manifests", "evaluate.json")).exists()
     assert not list(Path(runs.run("killed").path("scores")).glob("*.parquet")), "a half-made table"
     finish(words, repo, runs.env("killed"))
-    # Not even the other run's verdicts may be found.
-    whole = job("evaluate", *runs.words("whole", *more))
-    whole = [word.replace(str(runs.root / "runs"), str(runs.root / "others")) for word in whole]
-    finish(whole, repo, runs.env("whole"))
-    unbroken = Run(runs.storage, str(runs.root / "others"), "whole")
+    others = str(runs.root / "others")  # where not even the killed run's verdicts are found
+    evaluate(load("evaluate", EvaluateConfig, [f"storage.root={others}", "run=whole", *more]))
+    unbroken = Run(runs.storage, others, "whole")
 
     for name in ("responses", "scores", "verdicts"):
         first, second = table(runs.run("killed"), name), table(unbroken, name)
@@ -102,24 +106,25 @@ def check_evaluate(runs: Runs, data: Path, repo: Path, *judge: str) -> None:
     assert summaries[0] == summaries[1]
     assert Path(runs.run("killed").path("report.html")).exists()
 
-    asked, once = answered(runs.log("killed")), answered(runs.log("whole"))
+    asked, once = answered(runs.log("killed")), table(unbroken, "verdicts")["hash"].to_pylist()
     assert sorted(set(asked)) == sorted(once), "not the same asks"
     repeated = len(asked) - len(set(asked))
     print(f"evaluate: {len(before)} of {len(once)} asks answered when killed, {repeated} of them again")
     assert 0.4 * len(once) < len(before) < 0.8 * len(once)
     assert repeated <= 0.1 * len(before)
-    killed, whole_manifest = runs.run("killed").manifest("evaluate"), unbroken.manifest("evaluate")
-    for total in ("asks_asked", "asks_repeated"):
-        assert killed.totals.get(total, 0) + (killed.totals.get("asks_reused", 0) if total == "asks_asked" else 0) == (
-            whole_manifest.totals.get(total, 0)
-        ), "totals are not those of all tries"
+    resumed, whole = (run.manifest("evaluate").totals for run in (runs.run("killed"), unbroken))
+    # A verdict that was kept before its unit's receipt is reused, all others are asked, in either try.
+    assert resumed["asks_asked"] + resumed["asks_reused"] == whole["asks_asked"]
+    assert resumed["asks_repeated"] == whole["asks_repeated"]
 
 
+@pytest.mark.usefixtures("ray_session")
 def test_evaluate(runs: Runs, tmp_path: Path, repo: Path) -> None:
     check_evaluate(runs, write_items(tmp_path / "data.jsonl", ROWS), repo, "judge/entails=lexical")
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("ray_session")
 @pytest.mark.timeout(1500)
 def test_evaluate_with_a_model(runs: Runs, tmp_path: Path, repo: Path, shared: Path) -> None:
     judge = f"judge.entails.model={shared / 'models' / 'tiny_true_nli'}"
@@ -130,7 +135,6 @@ def test_evaluate_with_a_model(runs: Runs, tmp_path: Path, repo: Path, shared: P
 @pytest.mark.usefixtures("smollm2")
 @pytest.mark.timeout(1500)
 def test_respond(runs: Runs, tmp_path: Path, repo: Path) -> None:
-    pytest.importorskip("vllm")
     rows = 200
     data = write_items(tmp_path / "data.jsonl", rows)
     prompt = {

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.jobs.kills import job
 from tests.jobs.test_evaluate import evaluate, rows
+from tests.kills import job
 from trust.runs import Manifest, Run
 from trust.storage import Storage, join
 from trust.verdicts import VerdictStore

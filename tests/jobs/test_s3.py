@@ -10,8 +10,8 @@ from jobs.evaluate import evaluate
 from jobs.prepare import prepare
 from tests.conftest import S3_SECRET, new_bucket
 from tests.faulty_s3 import FaultyS3
-from tests.jobs.kills import answered, finish, job, kill_when, receipts, table
 from tests.jobs.test_resume import items
+from tests.kills import answered, finish, job, kill_when, receipts, table
 from trust.config import load
 from trust.errors import TrustError
 from trust.evaluate import EvaluateConfig

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import pytest
 from rapidfuzz.distance import Levenshtein
 
-from tests.jobs.kills import finish, job
 from tests.jobs.test_evaluate import TASKS, rows
+from tests.kills import finish, job
 from trust import demo
 from trust.config import load
 from trust.evaluate import EvaluateConfig, run_evaluate
@@ -158,7 +158,6 @@ def test_how_much_text_differs() -> None:
 
 @pytest.mark.slow
 def test_generated_responses(smollm2: str, tmp_path: Path, repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("vllm")
     data = [json.loads(line) for line in demo.path("em").read_text().splitlines()]
     data.append(data[0] | {"id": "long", "docs": [{"title": "Long", "text": "word " * 3000}]})
     made: list[dict[Any, dict[str, Any]]] = []

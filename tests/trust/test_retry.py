@@ -1,17 +1,16 @@
 """`retry_failed`: only failed rows are done again, and tables, counts and sums are as if they had never failed."""
 
 import os
-import signal
-import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.kills import kill_when
 from trust.config import ClusterConfig, JobConfig
-from trust.runs import Manifest, Plan, Run, execute
+from trust.execute import execute
+from trust.runs import Manifest, Plan, Run
 from trust.storage import StorageConfig
 from trust.units import Unit
 
@@ -106,7 +105,7 @@ DRIVER = """
 import sys
 from pathlib import Path
 from tests.trust.test_retry import make
-from trust.runs import execute
+from trust.execute import execute
 plan, run, config = make(Path(sys.argv[1]), seconds=1.0)
 execute(plan, run, config, retry_failed=True)
 """
@@ -115,16 +114,13 @@ execute(plan, run, config, retry_failed=True)
 @pytest.mark.usefixtures("ray_session")
 def test_a_retry_killed_on_the_way_goes_on(tmp_path: Path, repo: Path) -> None:
     fail_first(tmp_path)
-    words = [sys.executable, "-c", DRIVER, str(tmp_path)]
-    first = subprocess.Popen(words, cwd=repo, start_new_session=True)
     receipts = tmp_path / "runs" / "r" / "_units" / "respond"
-    deadline = time.time() + 90
-    while time.time() < deadline and len(list(receipts.glob("*/*-retry1.json"))) < 2:
-        time.sleep(0.05)
-    os.killpg(first.pid, signal.SIGKILL)
-    first.wait()
-    kept = len(list(receipts.glob("*/*-retry1.json")))
-    assert 2 <= kept < UNITS
+
+    def retried() -> int:
+        return len(list(receipts.glob("*/*-retry1.json")))
+
+    kill_when([sys.executable, "-c", DRIVER, str(tmp_path)], repo, {}, lambda: retried() >= 2, 90)
+    assert 2 <= retried() < UNITS
     plan, run, config = make(tmp_path)
     assert (manifest := run.manifest("respond"))
     assert manifest.counts == {"ok": 20, "failed": 10}

@@ -11,9 +11,10 @@ from typing import Any, TypeVar
 from trust import cluster
 from trust.config import ClusterConfig, JobConfig, plain
 from trust.errors import PreflightError
+from trust.execute import execute
 from trust.prepare.config import DataConfig, dataset_name
 from trust.prepare.plan import plan as plan_files
-from trust.runs import Manifest, Plan, Run, execute
+from trust.runs import Manifest, Plan, Run
 from trust.storage import absolute
 
 log = logging.getLogger("trust")

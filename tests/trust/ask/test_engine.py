@@ -70,7 +70,6 @@ def test_engines_that_cannot_be(options: dict, said: str) -> None:
 
 
 def test_every_argument_is_one_of_the_installed_vllm() -> None:
-    pytest.importorskip("vllm")
     engine = EngineConfig(gpu_memory_utilization=0.5, kv_cache_gib=1, max_num_seqs=4, extra={"quantization": "fp8"})
     check_extra(engine_args("m/m", engine, ModelConfig(path="m/m", revision="r", max_model_len=64)))
     with pytest.raises(ConfigError, match=r"engine\.extra\.quantisation.*did you mean quantization"):

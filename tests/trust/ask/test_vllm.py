@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("vllm")
-
 from trust.ask import AskFailed, Completion
 from trust.ask.vllm import BackendDead, VllmBackend
 from trust.errors import PreflightError
