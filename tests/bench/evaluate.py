@@ -51,7 +51,7 @@ def report(times: JobTimes, pairs: list[Pair], loop: Answers) -> None:
         met = "met" if share >= _BAR else "NOT met"
         print(f"jobs.evaluate, {name}: {seconds:.1f} s, {share:.2f} of the bare loop; at least {_BAR:.2f}: {met}")
     differ = sum(label != pair["label"] for label, pair in zip(loop.labels, pairs, strict=True))
-    print(f"asked {times.totals['asks_asked']:.0f} (each unit's repeats removed); labels that differ: {differ}")
+    print(f"asked {times.totals['asks_asked']:.0f} of a judge; labels that differ: {differ}")
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ _BARS = {"small": 1.7, "base": 1.2}  # of the published rate
 _BAR_BARE = 0.95  # of the best bare loop's, where the cores are the limit
 _PAIRS = {"small": None, "base": 10}
 _MANY = 100
-_SAMPLE = 64
+_SAMPLE = {"small": 64, "base": 24}
 
 
 def golden_pairs() -> list[Pair]:
@@ -106,7 +106,7 @@ def main() -> None:
     print(f"{words.size} judge, {sum(map(len, rounds))} golden pairs in {words.rounds} rounds; {machine()}", flush=True)
     with tempfile.TemporaryDirectory() as scratch:
         folder = SMALL if words.size == "small" else judge_model.write(words.size, SMALL, Path(scratch))
-        sides = Comparison(folder, spread(golden, _SAMPLE), words.threads)
+        sides = Comparison(folder, spread(golden, _SAMPLE[words.size]), words.threads)
         found = sides.with_published(rounds)
         print(published.verdict_on_machine(words.size, rate(found["published"])))
         if words.size == "small":

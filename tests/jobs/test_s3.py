@@ -116,6 +116,27 @@ def test_a_table_that_is_cut_short_stops_the_job_with_one_line(bucket: Bucket, s
     assert few.storage.list_names(few.run("r").path("scores")) == []
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_prepare_killed_at_half_and_started_again(s3: str, repo: Path, s3_server: str) -> None:
+    there = Bucket(s3_server, s3, 2000)
+    words = job("prepare", *there.words("r", "data.outputs=require"))
+    kill_when(words, repo, {}, lambda: len(receipts(there.storage, there.run("r"), "prepare")) >= 100, 300)
+    folder = there.run("r").path("_units", "prepare")
+    folder = f"{folder}/{there.storage.list_folders(folder)[0]}"
+    kept = {file.path: file.written for file in there.storage.list_files(folder) if file.path.endswith(".json")}
+    assert 100 <= len(kept) < 200
+    assert there.run("r").manifest("prepare") is None
+    assert there.storage.list_names(there.run("r").path("responses")) == [], "a half-made table"
+    assert "units are done already" in finish(words, repo, {})
+    written = {file.path: file.written for file in there.storage.list_files(folder)}
+    assert {path: written[path] for path in kept} == kept, "a finished unit was done again"
+    finish(job("prepare", *there.words("whole", "data.outputs=require")), repo, {})
+    killed, whole = (table(there.run(name), "responses") for name in ("r", "whole"))
+    assert killed.num_rows == 2000
+    assert killed.equals(whole)
+
+
 @pytest.mark.parametrize("rows", [600, 2000])
 @pytest.mark.slow
 @pytest.mark.timeout(1500)

@@ -9,7 +9,7 @@ import json
 import os
 import time
 import uuid
-from collections import Counter, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from trust.ask import AskFailed, Completion, Verdict, ask_hash
+
+_RECENT = 1 << 16  # answers that an actor keeps at hand, about 20 MB
 
 
 @runtime_checkable
@@ -47,8 +49,8 @@ class Ledger:
     """What one unit asked: counts for the manifest, and the verdicts for the tables.
 
     Attributes:
-        counts: asked (sent to a model), repeated (within the unit), reused (known from the verdict store), failed,
-            truncated.
+        counts: asked (sent to a model), repeated (asked in this actor before), reused (known from the verdict store),
+            failed, truncated.
         verdicts: hash -> rows of the verdicts table, all that this unit used.
         new: hashes that were asked here, not known before.
     """
@@ -57,7 +59,6 @@ class Ledger:
     counts: Counter[str] = field(default_factory=Counter)
     verdicts: dict[str, dict[str, Any]] = field(default_factory=dict)
     new: set[str] = field(default_factory=set)
-    pending: dict[str, "asyncio.Future[Any]"] = field(default_factory=dict)
     seconds: float = 0.0
 
     def know(self, row: dict[str, Any]) -> None:
@@ -76,6 +77,8 @@ class Runner:
         self._streams = {name: b for name, b in backends.items() if not isinstance(b, BatchBackend)}
         self._queues = {name: _Queue(b) for name, b in backends.items() if isinstance(b, BatchBackend)}
         self._log = _CallLog()
+        self._pending: dict[str, asyncio.Future[Verdict]] = {}
+        self._recent: OrderedDict[str, Verdict] = OrderedDict()
 
     def ask_for(self, sample_id: str, ledger: Ledger) -> "RowAsk":
         """The asks of one row."""
@@ -93,6 +96,34 @@ class Runner:
                 ledger.seconds += time.monotonic() - started
         self._log.write(name, inputs)
         return answer
+
+    async def entails(self, key: str, inputs: dict[str, Any], ledger: Ledger) -> Verdict:
+        """The judge's answer to the pair of hash `key`: one that it gave lately or is about to give, whichever unit asked,
+        else asked for now. Raises AskFailed."""
+        if verdict := self._recent.get(key):
+            self._recent.move_to_end(key)
+            ledger.counts["repeated"] += 1
+            return verdict
+        if pending := self._pending.get(key):
+            ledger.counts["repeated"] += 1
+            return await asyncio.shield(pending)
+        future = self._pending[key] = asyncio.get_running_loop().create_future()
+        ledger.counts["asked"] += 1
+        try:
+            verdict = await self.submit("entails", inputs, ledger)
+        except BaseException as error:
+            ledger.counts["failed"] += isinstance(error, AskFailed)
+            future.set_exception(error)
+            future.exception()  # the rows that wait for it raise it; nobody else has to
+            raise
+        finally:
+            del self._pending[key]
+        future.set_result(verdict)
+        ledger.counts["truncated"] += verdict.truncated
+        self._recent[key] = verdict
+        if len(self._recent) > _RECENT:
+            self._recent.popitem(last=False)
+        return verdict
 
 
 @dataclass
@@ -189,22 +220,16 @@ class RowAsk:
             raise
 
     async def _verdict(self, key: str, inputs: dict[str, Any]) -> dict[str, Any]:
-        """The row of the verdicts table that answers this ask: known, under way, or asked now."""
+        """The row of the verdicts table that answers this ask: this unit's own, or with the judge's answer."""
         ledger = self._ledger
         if row := ledger.verdicts.get(key):
             known = key not in ledger.new and not row.get("used")
             ledger.counts["reused" if known else "repeated"] += 1
             row["used"] = True
             return row
-        if pending := ledger.pending.get(key):
-            ledger.counts["repeated"] += 1
-            return await pending
-        future = ledger.pending[key] = asyncio.get_running_loop().create_future()
-        ledger.counts["asked"] += 1
         row = {"judge": ledger.judge, "hash": key, "sample_id": self._sample_id, "ask": "entails", "inputs": inputs}
         try:
-            verdict = await self._runner.submit("entails", inputs, ledger)
-            ledger.counts["truncated"] += verdict.truncated
+            verdict = await self._runner.entails(key, inputs, ledger)
             row |= {
                 "answer": str(verdict.label),
                 "score": verdict.p_yes,
@@ -212,17 +237,9 @@ class RowAsk:
                 "status": "ok",
             }
         except AskFailed as error:
-            ledger.counts["failed"] += 1
             row |= {"status": "failed", "reason": error.reason, "detail": error.detail}
-        except BaseException as error:
-            future.set_exception(error)
-            future.exception()  # the rows that wait for it raise it; nobody else has to
-            raise
-        ledger.verdicts[key] = row | {"used": True}
         ledger.new.add(key)
-        del ledger.pending[key]
-        future.set_result(row)
-        return row
+        return ledger.verdicts.setdefault(key, row | {"used": True})
 
 
 class _CallLog:

@@ -13,7 +13,6 @@ from itertools import count
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from trust.storage import Storage
 from trust.tables import SORT_KEYS, sort, to_table
@@ -109,8 +108,8 @@ def resolve(
 
 
 def _keys(storage: Storage, part: str, columns: list[str]) -> Any:
-    with storage.open_input(part) as source:
-        for batch in pq.ParquetFile(source).iter_batches(_BATCH_ROWS, columns=columns):
+    with storage.open_table(part) as file:
+        for batch in file.iter_batches(_BATCH_ROWS, columns=columns):
             found = batch.to_pydict()
             yield from zip(*(found[column] for column in columns), strict=True)
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from trust import tables
 from trust.storage import Storage
@@ -150,9 +149,7 @@ def stream(
         sample_ids: only rows of these samples; None for all.
     """
     wanted = None if sample_ids is None else pa.array(sorted(sample_ids), pa.string())
-    fs, inner = storage.arrow(path)
-    with fs.open_input_file(inner) as source:
-        file = pq.ParquetFile(source, pre_buffer=False, buffer_size=2**20)
+    with storage.open_table(path, pre_buffer=False, buffer_size=2**20) as file:
         for batch in file.iter_batches(_BATCH_ROWS, columns=columns, use_threads=False):
             hits = batch if wanted is None else batch.filter(pc.is_in(batch.column("sample_id"), wanted))
             yield from tables.to_rows(hits)

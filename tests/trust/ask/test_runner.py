@@ -147,6 +147,29 @@ def test_known_verdicts_are_reused() -> None:
     assert not ledger.new
 
 
+def test_units_share_answers_given_lately_or_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trust.ask.runner._RECENT", 2)
+
+    async def units() -> tuple[list[list[str]], list[Ledger]]:
+        judge, ledgers = Judge(), [Ledger(judge="j") for _ in range(4)]
+        runner = Runner({"entails": judge})
+        asks = [runner.ask_for(f"s{i}", ledger) for i, ledger in enumerate(ledgers)]
+        await asyncio.gather(asks[0].entails("p", "p"), asks[1].entails("p", "p"))
+        await asks[2].entails("p", "p")
+        for text in ("x", "y"):
+            await asks[2].entails("p", text)
+        await asks[3].entails("p", "p")
+        return judge.batches, ledgers
+
+    batches, ledgers = run(units())
+    assert batches == [["p"], ["x"], ["y"], ["p"]], "only the last two are kept"
+    assert [(each.counts["asked"], each.counts["repeated"]) for each in ledgers] == [(1, 0), (0, 1), (2, 1), (1, 0)]
+    rows = [next(iter(each.verdicts.values())) for each in ledgers]
+    assert [row["sample_id"] for row in rows] == ["s0", "s1", "s2", "s3"]
+    assert {(row["answer"], row["score"], row["status"], row["judge"]) for row in rows} == {("1", 0.5, "ok", "j")}
+    assert all(each.new == set(each.verdicts) for each in ledgers), "each unit keeps them in the store for its samples"
+
+
 def test_a_failed_answer_fails_each_row_that_asked_and_no_other() -> None:
     async def rows() -> list[Any]:
         runner, ledger = Runner({"entails": Judge()}), Ledger()
