@@ -30,7 +30,7 @@ ROW_COLUMNS = (
 DOC_COLUMNS = ("doc_id", "doc_title", "doc_text", "doc_score", "answers_found", "rec_score")
 
 _COMPRESSED = (".gz", ".zst")
-_FORMATS = (".jsonl", ".ndjson", ".json", ".parquet")
+_FORMATS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet", ".arrow")
 
 
 @dataclass
@@ -40,6 +40,7 @@ class DataConfig:
     Attributes:
         kind: how rows are read; `trust` is the published Trust-Score form with ALCE's forms of gold answers.
         path: a file, a folder or a glob, local or s3://.
+        split: of a folder that Hugging Face `datasets` saved with several; null where there is one.
         name: name of the data set, first part of every sample_id; null takes the file's or folder's name.
         task: how correctness is measured: `em` short answers, `em5` lists, `cm` claims, `none`; a row's own wins.
         language: of the rows (a BCP 47 tag such as `en`); a row's own `language` wins, null means `und`.
@@ -49,12 +50,13 @@ class DataConfig:
             rows with one (responses) from rows without (samples).
         columns: our name -> where the file has it, as a dotted path (`question: input.query`); an empty path says that
             the file has no such column, and one of that name is the user's own. Document columns are looked up in each
-            document.
+            document. In CSV and TSV lists (answers, docs, references) are JSON text in their cell.
         max_docs: keep only the first so many documents of a row; null keeps all.
     """
 
     kind: str = "trust"
     path: str | None = None
+    split: str | None = None
     name: str | None = None
     task: str | None = None
     language: str | None = None

@@ -7,11 +7,21 @@ from dataclasses import dataclass
 
 from trust.errors import ConfigError, PreflightError
 from trust.prepare.config import DataConfig
+from trust.prepare.saved import saved_files
 from trust.storage import FileInfo, Storage, absolute
 
-_FORMATS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".parquet": "parquet"}
+_FORMATS = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "json",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+}
+_PACKED = {"parquet": "Parquet", "arrow": "Arrow"}  # formats that compress inside
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
-_KNOWN = ".json, .jsonl, .ndjson (each also with .gz or .zst) or .parquet"
+_KNOWN = ".json, .jsonl, .ndjson, .csv, .tsv (each also with .gz or .zst), .parquet or .arrow"
 _SNIFF = 1 << 20
 
 
@@ -20,8 +30,8 @@ class InputFile:
     """A file to read.
 
     Attributes:
-        format: `json` (one list, or an object that holds it), `jsonl` or `parquet`.
-        compression: `gzip`, `zstd` or null; of Parquet always null (it compresses inside).
+        format: `json` (one list, or an object that holds it), `jsonl`, `csv`, `tsv`, `parquet` or `arrow` (a stream).
+        compression: `gzip`, `zstd` or null; of Parquet and Arrow always null (they compress inside).
     """
 
     path: str
@@ -46,6 +56,9 @@ def find_files(data: DataConfig, storage: Storage) -> tuple[list[InputFile], lis
         raise PreflightError(f"data.path={data.path}: cannot be listed: {' '.join(str(error).split())}") from error
     if not found:
         raise PreflightError(f"data.path={data.path}: no such file or folder{_nearest(path, storage)}")
+    saved = saved_files(data, path, found, storage)
+    if saved is not None:
+        return [_describe(file, storage) for file in saved], []
     if len(found) == 1 and found[0].path == path:
         return [_describe(found[0], storage)], []
     known = [file for file in found if _split(file.path)[0]]
@@ -65,7 +78,7 @@ def _split(path: str) -> tuple[str | None, str | None]:
     if compression:
         suffix = posixpath.splitext(stem)[1]
     kind = _FORMATS.get(suffix)
-    return (None, None) if kind == "parquet" and compression else (kind, compression)
+    return (None, None) if kind in _PACKED and compression else (kind, compression)
 
 
 def _describe(file: FileInfo, storage: Storage) -> InputFile:
@@ -80,9 +93,11 @@ def _describe(file: FileInfo, storage: Storage) -> InputFile:
         except OSError as error:
             raise PreflightError(f"{file.path}: cannot be read: {' '.join(str(error).split())}") from error
     if kind is None:
-        raise PreflightError(f"{file.path}: neither JSON, JSON Lines nor Parquet; the name should end in {_KNOWN}")
-    if kind == "parquet" and compression:
-        raise PreflightError(f"{file.path}: Parquet compresses inside; unpack the file")
+        raise PreflightError(
+            f"{file.path}: neither JSON, JSON Lines, CSV, Arrow nor Parquet; the name should end in {_KNOWN}"
+        )
+    if kind in _PACKED and compression:
+        raise PreflightError(f"{file.path}: {_PACKED[kind]} compresses inside; unpack the file")
     return InputFile(file.path, file.size, kind, compression)
 
 

@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trust.errors import PreflightError
+from trust.prepare.arrow import ArrowError, cut_batches, scan_batches
+from trust.prepare.cells import DELIMITERS, scan_records
 from trust.prepare.config import DataConfig
 from trust.prepare.cursor import Cursor, ScanError
 from trust.prepare.files import InputFile, find_files
@@ -30,9 +32,10 @@ class FilePlan:
     """One file, cut into units.
 
     Attributes:
-        fingerprint: sha256 over the uncompressed bytes; for Parquet over its footer and size.
+        fingerprint: sha256 over the uncompressed bytes (of Arrow, over its batches); for Parquet over footer and size.
         rows: rows it holds, broken ones included.
         spans: its cuts, in order.
+        columns: the names in its header (CSV and TSV).
         warnings: sentences for people.
     """
 
@@ -40,6 +43,7 @@ class FilePlan:
     fingerprint: str
     rows: int
     spans: list[Span]
+    columns: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
 
@@ -91,20 +95,27 @@ def plan_file(file: InputFile, storage: Storage, unit_rows: int | None) -> FileP
     try:
         if file.format == "parquet":
             return _plan_parquet(file, storage, unit_rows)
+        if file.format == "arrow":
+            return _plan_arrow(file, storage, unit_rows)
         digest = hashlib.sha256()
         other_keys: list[str] = []
+        columns: list[str] = []
         with storage.open_stream(file.path) as stream:
             cursor = Cursor(stream, digest)
             if file.format == "json":
                 spans, other_keys = scan_json(cursor, unit_rows)
+            elif file.format in DELIMITERS:
+                columns, spans = scan_records(cursor, unit_rows, DELIMITERS[file.format])
             else:
                 spans = scan_lines(cursor, unit_rows)
     except ScanError as error:
         raise PreflightError(f"{file.path}, line {error.line}, column {error.column}: {error}") from error
-    except (OSError, pa.ArrowInvalid) as error:
+    except (OSError, pa.ArrowInvalid, ArrowError) as error:
         raise PreflightError(f"{file.path}: cannot be read: {' '.join(str(error).split())}") from error
     warnings = [f"{file.path}: keys beside `data` are not read: {', '.join(other_keys)}"] if other_keys else []
-    return FilePlan(file, digest.hexdigest(), sum(span.rows for span in spans), spans, warnings)
+    if "" in columns:
+        warnings.append(f"{file.path}: {columns.count('')} columns without a name in the header are not read")
+    return FilePlan(file, digest.hexdigest(), sum(span.rows for span in spans), spans, columns, warnings)
 
 
 def combine(data: DataConfig, plans: Iterable[FilePlan], unit_rows: int | None, warnings: Iterable[str] = ()) -> Plan:
@@ -160,6 +171,8 @@ def _units(item: FilePlan, copy: int) -> list[Unit]:
                 "rows": span.rows,
                 "first_row": span.first_row,
                 "first_line": span.first_line,
+                "skipped": span.skipped,
+                "columns": item.columns,
             },
             span.rows,
         )
@@ -181,3 +194,10 @@ def _plan_parquet(file: InputFile, storage: Storage, unit_rows: int | None) -> F
         for start in range(0, rows, unit_rows)
     ]
     return FilePlan(file, fingerprint, rows, spans)
+
+
+def _plan_arrow(file: InputFile, storage: Storage, unit_rows: int | None) -> FilePlan:
+    with storage.open_input(file.path) as source:
+        fingerprint, batches = scan_batches(source)
+    rows = sum(batch.rows for batch in batches)
+    return FilePlan(file, fingerprint, rows, cut_batches(batches, unit_rows or max(1, rows // (2 * UNITS))))

@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trust.errors import PreflightError, RowError
+from trust.prepare.arrow import read_batches, read_schema, take_rows
+from trust.prepare.cells import DELIMITERS, read_record, split_records
 from trust.prepare.cursor import Cursor, ScanError
 from trust.prepare.fields import show
 from trust.prepare.scan import bare_elements
@@ -24,7 +26,7 @@ class RawRow:
     """A row as it lies in its file.
 
     Attributes:
-        line: line it begins on, from 1; null in Parquet.
+        line: line it begins on, from 1; null in Parquet and Arrow.
         index: number of the row in its file, from 0 (element of the list, row of the table).
         value: the row, or why it could not be parsed.
     """
@@ -43,12 +45,16 @@ class RawRow:
 class UnitReader:
     """Reads units, best in the order of the plan.
 
+    Args:
+        columns: our name -> the user's, which say what the cells of CSV and TSV hold.
+
     Compressed streams and Parquet row groups can only be read forwards. The last file stays open at the place reached,
     so that a reader that is given units in order passes over each file once, not once a unit.
     """
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, columns: Mapping[str, str] | None = None) -> None:
         self._storage = storage
+        self._columns = columns or {}
         self._open: tuple[str, _Reader] | None = None
 
     def read(self, source: dict[str, Any]) -> Iterator[RawRow]:
@@ -58,18 +64,26 @@ class UnitReader:
             PreflightError: the file is not the one that was planned.
         """
         path, first, rows = source["file"], source["first_row"], source["rows"]
-        content = self._reader(source).take(source["start"], source["end"])
-        found: list[tuple[int | None, bytes | dict[str, Any]]]
-        if isinstance(content, bytes):
-            split = _lines if source["format"] == "jsonl" else _elements
-            found = [*split(content, source["first_line"])]
-        else:
-            found = [(None, row) for row in content]
+        content = self._reader(source).take(source)
+        found: Sequence[tuple[int | None, bytes | dict[str, Any]]]
+        found = [*self._split(content, source)] if isinstance(content, bytes) else [(None, row) for row in content]
         if len(found) != rows:
             raise PreflightError(f"{path}: the file was changed while the job ran")
         for index, (line, value) in enumerate(found, first):
-            parsed = _parse(value) if isinstance(value, bytes) else value
+            parsed = self._parse(value, source) if isinstance(value, bytes) else value
             yield RawRow(path, line, index, parsed)
+
+    def _split(self, content: bytes, source: Mapping[str, Any]) -> Iterator[tuple[int, bytes]]:
+        kind, line = source["format"], source["first_line"]
+        if kind in DELIMITERS:
+            return split_records(content, line, DELIMITERS[kind])
+        return _lines(content, line) if kind == "jsonl" else _elements(content, line)
+
+    def _parse(self, text: bytes, source: Mapping[str, Any]) -> dict[str, Any] | RowError:
+        kind = source["format"]
+        if kind in DELIMITERS:
+            return read_record(text, source["columns"], DELIMITERS[kind], self._columns)
+        return _parse(text)
 
     def close(self) -> None:
         if self._open:
@@ -83,6 +97,8 @@ class UnitReader:
             reader: _Reader
             if source["format"] == "parquet":
                 reader = _ParquetReader(self._storage, path)
+            elif source["format"] == "arrow":
+                reader = _ArrowReader(self._storage, path)
             elif source["compression"]:
                 reader = _StreamReader(self._storage, path)
             else:
@@ -92,7 +108,7 @@ class UnitReader:
 
 
 class _Reader(Protocol):
-    def take(self, start: int, end: int) -> bytes | list[dict[str, Any]]: ...
+    def take(self, source: Mapping[str, Any]) -> bytes | list[dict[str, Any]]: ...
 
     def close(self) -> None: ...
 
@@ -101,7 +117,8 @@ class _FileReader:
     def __init__(self, storage: Storage, path: str) -> None:
         self._file = storage.open_input(path)
 
-    def take(self, start: int, end: int) -> bytes:
+    def take(self, source: Mapping[str, Any]) -> bytes:
+        start, end = source["start"], source["end"]
         self._file.seek(start)
         return bytes(self._file.read(end - start))
 
@@ -115,7 +132,8 @@ class _StreamReader:
         self._stream = storage.open_stream(path)
         self._offset = 0
 
-    def take(self, start: int, end: int) -> bytes:
+    def take(self, source: Mapping[str, Any]) -> bytes:
+        start, end = source["start"], source["end"]
         if start < self._offset:
             self._stream.close()
             self._stream, self._offset = self._storage.open_stream(self._path), 0
@@ -143,7 +161,8 @@ class _ParquetReader:
         self._batches: Iterator[pa.RecordBatch] = iter(())
         self._left: pa.RecordBatch | None = None
 
-    def take(self, start: int, end: int) -> list[dict[str, Any]]:
+    def take(self, source: Mapping[str, Any]) -> list[dict[str, Any]]:
+        start, end = source["start"], source["end"]
         group = self._group(start)
         if self._row < 0 or start < self._row or group > self._group(self._row):
             self._batches = self._file.iter_batches(_BATCH_ROWS, row_groups=[*range(group, len(self._bounds) - 1)])
@@ -166,6 +185,19 @@ class _ParquetReader:
 
     def _group(self, row: int) -> int:
         return next((i for i, bound in enumerate(self._bounds[1:]) if row < bound), len(self._bounds) - 2)
+
+
+class _ArrowReader:
+    def __init__(self, storage: Storage, path: str) -> None:
+        self._source = storage.open_input(path)
+        self._schema = read_schema(self._source)
+
+    def take(self, source: Mapping[str, Any]) -> list[dict[str, Any]]:
+        batches = read_batches(self._source, self._schema, source["start"], source["end"])
+        return take_rows(batches, source["skipped"], source["rows"])
+
+    def close(self) -> None:
+        self._source.close()
 
 
 def _lines(content: bytes, first_line: int) -> Iterator[tuple[int, bytes]]:

@@ -11,13 +11,15 @@ LIST_KEY = "data"
 
 
 class Span(NamedTuple):
-    """Consecutive rows: bytes `start` to `end` (uncompressed), how many, number of the first (from 0), its line."""
+    """Consecutive rows: bytes `start` to `end` (uncompressed), how many, number of the first (from 0), its line, and how
+    many rows lie between `start` and it (in Arrow, where batches are read as a whole)."""
 
     start: int
     end: int
     rows: int
     first_row: int
     first_line: int
+    skipped: int = 0
 
     def joined(self, after: "Span") -> "Span":
         """This span and the one right after it."""

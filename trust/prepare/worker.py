@@ -25,7 +25,7 @@ class PrepareWorker:
         self._data = DataConfig(**config["data"])
         self._compat = config["compat"]
         storage = config["storage"]
-        self._reader = UnitReader(open_storage(storage.get("root", ""), storage))
+        self._reader = UnitReader(open_storage(storage.get("root", ""), storage), self._data.columns)
 
     async def work(self, unit: Unit) -> UnitResult:
         """Rows of the unit as tables; counts are rows of output (a list of outputs counts each)."""

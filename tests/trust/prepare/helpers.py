@@ -68,3 +68,8 @@ def write(path: Path, text: str | bytes) -> Path:
 
 def lines(rows: list[Any]) -> str:
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def in_order(rows: Rows) -> Rows:
+    """The tables with their rows sorted, for files that were cut differently."""
+    return {table: sorted(found, key=str) for table, found in rows.items()}

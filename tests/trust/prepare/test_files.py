@@ -32,6 +32,9 @@ def _formats(path: Path | str) -> list[tuple[str, str, str | None]]:
         ("a.jsonl.gz", lines(ROWS), ("jsonl", "gzip")),
         ("a.NDJSON", lines(ROWS), ("jsonl", None)),
         ("a.txt", lines(ROWS), ("jsonl", None)),
+        ("a.csv", "question\nq\n", ("csv", None)),
+        ("a.TSV", "question\nq\n", ("tsv", None)),
+        ("a.csv.gz", "question\nq\n", ("csv", "gzip")),
         ("rows", "\ufeff " + json.dumps(ROWS), ("json", None)),
     ],
 )
@@ -63,7 +66,7 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
         tmp_path / "asqa_dve.json": "did you mean .*asqa_dev.json",
         tmp_path / "none" / "x.json": "no such file or folder",
         write(tmp_path / "empty.json", ""): "the file is empty",
-        write(tmp_path / "text.md", "hello"): "neither JSON, JSON Lines nor Parquet",
+        write(tmp_path / "text.md", "hello"): "neither JSON, JSON Lines, CSV, Arrow nor Parquet",
         _raw(tmp_path / "no.json.gz"): "cannot be read",
         write(tmp_path / "a.parquet.gz", b"PAR1xxxx"): "Parquet compresses inside",
     }
@@ -72,7 +75,7 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
             find_files(DataConfig(path=str(path)), open_storage())
     folder = tmp_path / "folder"
     folder.mkdir()
-    write(folder / "x.csv", "a,b")
+    write(folder / "x.doc", "a,b")
     with pytest.raises(PreflightError, match="none of its 1 files ends in"):
         find_files(DataConfig(path=str(folder)), open_storage())
     with pytest.raises(ConfigError, match=r"data\.path is not set"):
