@@ -13,7 +13,10 @@ import numpy as np
 
 from trust.ask import Ask
 
-METRICS = {"trust_score": "trust.metrics.trust_score"}  # name -> module with METRIC and CONFIG
+METRICS = {  # name -> module with METRIC and CONFIG
+    "trust_score": "trust.metrics.trust_score",
+    "no_gold": "trust.metrics.no_gold",
+}
 
 Row = Mapping[str, Any]  # one row of the responses table (trust.tables), map columns as dicts
 

@@ -1,7 +1,7 @@
 """Grounded citations (F1_GC): does what a sentence cites entail it, and is every citation needed."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -103,6 +103,25 @@ def score(reading: Reading, statements: list[Statement], rules: Rules) -> tuple[
         names = ("cite_sentences", "cite_supported", "cite_citations", "cite_credited")
         terms |= {name: number * BIG for name, number in zip(names, pooled, strict=True)}
     return terms, values
+
+
+def as_premise(doc: Mapping[str, Any], choices: Choices) -> str:
+    """A document as a judge is shown it."""
+    title, text = doc.get("title") or "", doc.get("text") or ""
+    if choices.premise == "text" and not title.strip():
+        return text
+    return f"Title: {title}\n{text}" if text or choices.premise == "titled" else f"Title: {title}"
+
+
+def traced(statement: Statement) -> dict[str, Any]:
+    """A judged statement for the trace of a score."""
+    return {
+        "text": statement.text,
+        "hypothesis": statement.hypothesis,
+        "citations": statement.citations,
+        "recall": statement.recall,
+        "p_yes": statement.p_yes,
+    }
 
 
 def final(sums: Sums, choices: Choices) -> dict[str, Stat]:
@@ -214,7 +233,7 @@ class _Judge:
             citation["verdict"] = "irrelevant"
 
     async def _entails(self, cited: Sequence[dict[str, Any]], role: str, doc: int | None = None) -> Verdict:
-        premise = "\n".join(filter(None, (self._premise(self._doc(citation)) for citation in cited)))
+        premise = "\n".join(filter(None, (as_premise(self._doc(citation), self.choices) for citation in cited)))
         if self.choices.empty_asks == "skipped" and not (premise.strip() and has_content(self.statement.hypothesis)):
             return Verdict(0, 0.0)
         if doc is None and len(cited) == 1:
@@ -223,12 +242,6 @@ class _Judge:
 
     def _doc(self, citation: dict[str, Any]) -> dict[str, Any]:
         return self.docs[citation["doc"] - 1]
-
-    def _premise(self, doc: dict[str, Any]) -> str:
-        title, text = doc.get("title") or "", doc.get("text") or ""
-        if self.choices.premise == "text" and not title.strip():
-            return text
-        return f"Title: {title}\n{text}" if text or self.choices.premise == "titled" else f"Title: {title}"
 
     def _shares(self, citation: dict[str, Any], rest: list[dict[str, Any]]) -> bool:
         """Whether a gold answer is supported by this document and by one of the others (facts.md A4 item 30)."""

@@ -59,15 +59,7 @@ class TrustScore:
 
     def __init__(self, config: TrustScoreConfig, compat: str) -> None:
         self.choices = choices(compat)
-        _check(config, compat)
-        self._rules = Rules(
-            choices=self.choices,
-            detector=Detector(config.refusal_phrases),
-            styles=tuple(config.citation_styles),
-            flag=config.refusal_flag or FLAG,
-            threshold=THRESHOLD if config.refusal_threshold is None else config.refusal_threshold,
-            cap=config.at_most_citations,
-        )
+        self._rules = rules(config, compat, self.name)
 
     def preflight(self) -> None:
         """Raises PreflightError where the sentence splitter's data is missing."""
@@ -146,39 +138,43 @@ def _trace(reading: Reading, correct: _Correct, statements: list[citations.State
         "response": reading.response,
         "refusal": {"ratio": reading.ratio, "phrase": reading.phrase},
         "answers": answers,
-        "sentences": [
-            {
-                "text": statement.text,
-                "hypothesis": statement.hypothesis,
-                "citations": statement.citations,
-                "recall": statement.recall,
-                "p_yes": statement.p_yes,
-            }
-            for statement in statements
-        ],
+        "sentences": [citations.traced(statement) for statement in statements],
     }
     if correct.predictions is not None:
         trace["predictions"] = correct.predictions
     return trace
 
 
-def _check(config: TrustScoreConfig, compat: str) -> None:
+def rules(config: TrustScoreConfig, compat: str, metric: str) -> Rules:
+    """How a metric with these options reads rows.
+
+    Raises:
+        ConfigError: an option is out of range, or does nothing in this mode.
+    """
+    _check(config, compat, f"metrics.{metric}")
+    return Rules(
+        choices=choices(compat),
+        detector=Detector(config.refusal_phrases),
+        styles=tuple(config.citation_styles),
+        flag=config.refusal_flag or FLAG,
+        threshold=THRESHOLD if config.refusal_threshold is None else config.refusal_threshold,
+        cap=config.at_most_citations,
+    )
+
+
+def _check(config: TrustScoreConfig, compat: str, path: str) -> None:
     if config.at_most_citations is not None and config.at_most_citations < 1:
-        raise ConfigError(
-            f"metrics.trust_score.at_most_citations={config.at_most_citations}: must be 1 or more, or null"
-        )
+        raise ConfigError(f"{path}.at_most_citations={config.at_most_citations}: must be 1 or more, or null")
     if config.refusal_threshold is not None and not 0 <= config.refusal_threshold <= 100:
-        raise ConfigError(f"metrics.trust_score.refusal_threshold={config.refusal_threshold}: must be from 0 to 100")
+        raise ConfigError(f"{path}.refusal_threshold={config.refusal_threshold}: must be from 0 to 100")
     if unknown := [style for style in config.citation_styles if style not in STYLES]:
-        raise ConfigError(f"metrics.trust_score.citation_styles={unknown}: known are {', '.join(STYLES)}")
+        raise ConfigError(f"{path}.citation_styles={unknown}: known are {', '.join(STYLES)}")
     if not config.citation_styles:
-        raise ConfigError(f"metrics.trust_score.citation_styles is empty: choose from {', '.join(STYLES)}")
+        raise ConfigError(f"{path}.citation_styles is empty: choose from {', '.join(STYLES)}")
     if any(not phrase.strip() for phrase in config.refusal_phrases):
-        raise ConfigError("metrics.trust_score.refusal_phrases holds an empty phrase")
+        raise ConfigError(f"{path}.refusal_phrases holds an empty phrase")
     default = TrustScoreConfig()
     idle = ("refusal_flag", "refusal_threshold") if compat == "strict" else ("refusal_phrases", "citation_styles")
     if changed := [name for name in idle if getattr(config, name) != getattr(default, name)]:
         other = "upstream" if compat == "strict" else "strict"
-        raise ConfigError(
-            f"metrics.trust_score.{changed[0]} does something only in compat={other}; this is compat={compat}"
-        )
+        raise ConfigError(f"{path}.{changed[0]} does something only in compat={other}; this is compat={compat}")
