@@ -1,7 +1,8 @@
 """python -m jobs.evaluate judge/entails=t5 judge.entails.model=DIR run=demo
 
 Scores the responses of a run, or with data.path=FILE a file that already holds outputs. Writes the tables scores and
-verdicts, `summary.json` (one model on one data set) or `summary.parquet` (several), and `report.html`.
+verdicts, `summary.json` (one model on one data set) or `summary.parquet` (several), the same numbers by slice
+(`slices.csv`, `slices.parquet`), and `report.html`.
 """
 
 from trust import summary
@@ -16,12 +17,15 @@ def evaluate(config: EvaluateConfig) -> None:
     manifest, run = run_evaluate(config), Run.of(config)
     summaries = summary.summarise(run, manifest, config)
     where = summary.write(run, summaries)
+    sliced = summary.write_slices(run, summary.summarise_slices(run, config))
     summary.show(summaries)
     if config.report:
         from trust.report import write_report
 
         print(f"report:   {write_report(run)}")
     print(f"summary:  {where}")
+    if sliced:
+        print(f"slices:   {sliced}")
     for table in sorted(manifest.tables):
         print(f"{table + ':':<10}{run.path(table)}")
     if config.data.path and (prepared := run.manifest("prepare")):

@@ -95,7 +95,7 @@ def trust_score(config: RunConfig) -> dict[str, Any]:
     from trust.prepare.job import PrepareConfig, run_prepare
     from trust.respond import RespondConfig, run_respond
     from trust.runs import Run
-    from trust.summary import summarise, write
+    from trust.summary import summarise, summarise_slices, write, write_slices
 
     if not config.eval_file:
         raise ConfigError("eval_file is not set")
@@ -127,6 +127,7 @@ def trust_score(config: RunConfig) -> dict[str, Any]:
         check_failed(made, run, evaluate)
     summaries = summarise(run, manifest, evaluate)
     write(run, summaries)
+    write_slices(run, summarise_slices(run, evaluate))
     if len(summaries) > 1:
         groups = ", ".join(f"{summary['dataset']} ({summary['task']})" for summary in summaries)
         raise ConfigError(

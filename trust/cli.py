@@ -5,16 +5,17 @@ import sys
 from collections.abc import Callable
 from typing import TypeVar
 
-from trust.config import JobConfig, load
+from trust.config import load
 from trust.errors import TrustError
 
-T = TypeVar("T", bound=JobConfig)
+T = TypeVar("T")
 
 
 def main(job: str, schema: type[T], run: Callable[[T], None], about: str) -> None:
     """Runs a job from the command line.
 
-    Exit codes: 0 fine, 1 stopped before its end (start it again to go on), 2 config or preflight, 3 too many rows failed.
+    Exit codes: 0 fine, 1 stopped before its end (start it again to go on), 2 config or preflight, 3 too many rows failed,
+    4 (jobs.compare) worse than allowed.
     """
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr)
     logging.getLogger("trust").setLevel(logging.INFO)

@@ -170,9 +170,7 @@ def one_of(key: str, value: str, choices: typing.Iterable[str]) -> None:
     """Raises ConfigError where `value` is none of `choices`."""
     choices = list(choices)
     if value not in choices:
-        raise ConfigError(
-            f"{key}={value}: unknown value{_nearest(str(value), choices)} (choices: {', '.join(choices)})"
-        )
+        raise ConfigError(f"{key}={value}: unknown value{nearest(str(value), choices)} (choices: {', '.join(choices)})")
 
 
 def plain(config: Any) -> dict[str, Any]:
@@ -271,9 +269,10 @@ def _dotted(path: str, key: str) -> str:
 
 
 def _unknown(path: str, key: str, known: list[str]) -> str:
-    return f"unknown key {path}{_nearest(path, known)}; known here: {', '.join(sorted(known))}"
+    return f"unknown key {path}{nearest(path, known)}; known here: {', '.join(sorted(known))}"
 
 
-def _nearest(word: str, known: list[str]) -> str:
+def nearest(word: str, known: list[str]) -> str:
+    """`; did you mean X?` where one of `known` is near `word`, else nothing."""
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
     return f"; did you mean {near[0]}?" if near else ""

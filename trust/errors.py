@@ -21,6 +21,12 @@ class TooManyFailed(TrustError):
     exit_code = 3
 
 
+class Regression(TrustError):
+    """A run is worse than another by more than was allowed; both and their differences are written."""
+
+    exit_code = 4
+
+
 class RowError(Exception):
     """One row cannot be worked on. It becomes a failed row; it never ends a job.
 

@@ -6,11 +6,10 @@ import logging
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
-from urllib.parse import quote, unquote
 
 import numpy as np
 
-from trust import cluster, metrics, stats, tables
+from trust import cluster, metrics, slices, tables
 from trust import config as configs
 from trust.ask import judges
 from trust.ask.runner import Ledger, Runner
@@ -19,10 +18,11 @@ from trust.errors import ConfigError, RowError
 from trust.execute import execute
 from trust.outcome import check_failed
 from trust.prepare.config import DataConfig
-from trust.prepare.job import PrepareConfig, run_prepare
+from trust.prepare.job import PrepareConfig, on_cluster, run_prepare
 from trust.retry import changed, failed_before
 from trust.runs import Manifest, Plan, Run
 from trust.storage import absolute, open_storage
+from trust.sums import sum_scores
 from trust.units import Unit, UnitResult, read_rows, row_units
 from trust.verdicts import VerdictStore
 
@@ -30,7 +30,6 @@ UNIT_ROWS = 256  # at most
 
 log = logging.getLogger("trust")
 
-GROUP = ("metric", "dataset", "task", "model", "prompt", "language")
 ASKS = ("asked", "repeated", "reused", "failed", "truncated")  # as `asks_*` in the manifest's totals
 
 _UNREADABLE = "unreadable:"
@@ -46,6 +45,7 @@ class EvaluateConfig(AskingJobConfig):
         from_run: the run whose responses are evaluated; null is this run.
         judge: who answers the asks.
         metrics: metric name -> its options.
+        slices: `language`, and columns of the user's own, by whose values numbers are given as well.
         replicates: bootstrap replicates behind every interval.
         report: whether `report.html` is written.
     """
@@ -55,6 +55,7 @@ class EvaluateConfig(AskingJobConfig):
     from_run: str | None = None
     judge: judges.JudgeConfig = field(default_factory=judges.JudgeConfig)
     metrics: dict[str, Any] = field(default_factory=dict)
+    slices: list[str] = field(default_factory=lambda: [slices.LANGUAGE])
     replicates: int = 1000
     report: bool = True
 
@@ -66,6 +67,8 @@ class EvaluateConfig(AskingJobConfig):
             raise ConfigError(f"metrics is empty: choose from {', '.join(metrics.names())}")
         if self.replicates < 100:
             raise ConfigError(f"replicates={self.replicates}: an interval needs at least 100")
+        if twice := [name for name, count in Counter(self.slices).items() if count > 1]:
+            raise ConfigError(f"slices names {twice[0]} twice")
         metrics.build(self.metrics, self.compat)
 
 
@@ -92,6 +95,8 @@ def run_evaluate(config: EvaluateConfig) -> Manifest:
             check_failed(prepared, run, config)
     parts, inputs = _responses(config)
     cluster.connect(config.cluster)
+    found = ((run.storage, part["path"], config.slices) for part in parts)
+    slices.check(config.slices, on_cluster(config.cluster, 1, slices.find, found))
     cpus, gpus = _resources(config)
     units = row_units(parts, config.unit_rows, UNIT_ROWS)
     plan = Plan(
@@ -101,6 +106,7 @@ def run_evaluate(config: EvaluateConfig) -> Manifest:
             "judge": judges.identity(config.judge, run.storage),
             "metrics": config.metrics,
             "compat": config.compat,
+            "slices": config.slices,
             "replicates": config.replicates,
         },
         units=units,
@@ -109,6 +115,7 @@ def run_evaluate(config: EvaluateConfig) -> Manifest:
             "judge": judges.for_actor(judge, int(cpus)),
             "metrics": config.metrics,
             "compat": config.compat,
+            "slices": config.slices,
             "replicates": config.replicates,
             "storage": configs.plain(config.storage),
             "root": absolute(config.storage.root),
@@ -156,6 +163,7 @@ class EvaluateWorker:
     def __init__(self, config: dict[str, Any]) -> None:
         self._storage = open_storage(config["root"], config["storage"])
         self._metrics = metrics.build(config["metrics"], config["compat"])
+        self._slices = config["slices"]
         self._replicates = config["replicates"]
         self._judge = judges.build_entails(config["judge"], self._storage)
         self._runner = Runner({"entails": self._judge})
@@ -175,6 +183,8 @@ class EvaluateWorker:
             failed_before, unit, self._storage, "scores", [row["sample_id"] for row in rows]
         )
         if again is not None:
+            here = {_score_key("", row) for row in rows}  # not the draws of the same questions in the next unit
+            again = [score for score in again if _score_key("", score) in here]
             keys = {_score_key(score["metric"], score) for score in again}
             wanted = [(metric, row) for metric, row in wanted if _score_key(metric.name, row) in keys]
         scores = await asyncio.gather(*(self._score(metric, row, ledger) for metric, row in wanted))
@@ -203,7 +213,7 @@ class EvaluateWorker:
     async def _score(self, metric: metrics.Metric, row: dict[str, Any], ledger: Ledger) -> dict[str, Any]:
         ask = self._runner.ask_for(row["sample_id"], ledger)
         score = {key: row[key] for key in ("sample_id", "model", "prompt", "draw", "dataset", "language", "task")}
-        score |= {"metric": metric.name}
+        score |= {"metric": metric.name, "slices": slices.slices_of(row, self._slices)}
         try:
             if row["status"] != "ok":
                 raise RowError("no_response", f"the response failed: {row['reason']}: {row['detail']}")
@@ -222,22 +232,7 @@ class EvaluateWorker:
         }
 
     def _sums(self, scores: list[dict[str, Any]]) -> dict[str, np.ndarray]:
-        """Per group: terms and outcome counts, weighted for every bootstrap replicate; exact in fixed point."""
-        by_name = {metric.name: metric for metric in self._metrics}
-        groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-        for score in scores:
-            groups.setdefault(tuple(score[key] for key in GROUP), []).append(score)
-        sums = {}
-        for group, members in groups.items():
-            column = {name: i for i, name in enumerate(term_names(by_name[group[0]]))}
-            matrix = np.zeros((len(members), len(column)))
-            for i, score in enumerate(members):
-                extra = {f"rows_{score['status']}": 1.0, "questions": float(score["draw"] == 0)}
-                for name, value in ((score.get("terms") or {}) | extra).items():
-                    matrix[i, column[name]] = value
-            weights = stats.question_weights([score["sample_id"] for score in members], self._replicates)
-            sums[quote(json.dumps(group), safe="")] = stats.sum_terms(matrix, weights)
-        return sums
+        return sum_scores(scores, self._metrics, self._replicates)
 
 
 def _in_order(trail: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -266,13 +261,3 @@ def _counts(scores: list[dict[str, Any]]) -> dict[str, int]:
 
 def _reasons(scores: list[dict[str, Any]]) -> Counter[str]:
     return Counter(f"failed:{score['reason']}" for score in scores if score["status"] == "failed")
-
-
-def term_names(metric: metrics.Metric) -> list[str]:
-    """The order of a metric's summed vector: its own terms, then outcome counts and questions."""
-    return [*metric.terms, "rows_scored", "rows_na", "rows_failed", "questions"]
-
-
-def group_of(key: str) -> dict[str, str]:
-    """The group that a name in a unit's sums stands for."""
-    return dict(zip(GROUP, json.loads(unquote(key)), strict=True))

@@ -3,11 +3,13 @@
 import json
 import logging
 from dataclasses import asdict
+from itertools import islice
 from typing import Any
 
 from trust import cluster
 from trust.config import JobConfig
 from trust.errors import PreflightError
+from trust.fingerprint import differences
 from trust.finish import finish, finish_retry
 from trust.lease import Lease
 from trust.progress import Progress
@@ -80,7 +82,9 @@ def _already(plan: Plan, run: Run, config: JobConfig) -> Manifest | None:
     others = [name for name in run.storage.list_folders(run.path("_units", plan.job)) if name != plan.fingerprint]
     if earlier or others:
         old = earlier.identity if earlier else UnitStore(run.storage, run.root, plan.job, others[0]).identity()
-        changed = "; ".join(_differences(old, plan.identity)[:8])
+        changed = "; ".join(
+            f"{key} was {_short(was)}, is {_short(now)}" for key, was, now in islice(differences(old, plan.identity), 8)
+        )
         raise PreflightError(
             f"run={run.name} already holds {plan.job} rows of another config ({changed}). "
             "Choose another run=, or replace it with overwrite=true"
@@ -88,14 +92,8 @@ def _already(plan: Plan, run: Run, config: JobConfig) -> Manifest | None:
     return None
 
 
-def _differences(old: Any, new: Any, path: str = "") -> list[str]:
-    """Each key that changed, dotted, with both values."""
-    if isinstance(old, dict) and isinstance(new, dict):
-        keys = sorted(set(old) | set(new))
-        return [line for key in keys for line in _differences(old.get(key), new.get(key), f"{path}.{key}".lstrip("."))]
-    if old == new:
-        return []
-    return [f"{path} was {json.dumps(old, ensure_ascii=False)[:80]}, is {json.dumps(new, ensure_ascii=False)[:80]}"]
+def _short(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)[:80]
 
 
 def _units_in_flight(plan: Plan) -> int:

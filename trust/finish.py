@@ -14,7 +14,7 @@ from trust.compact import compact
 from trust.errors import JobStopped
 from trust.remove import remove_later
 from trust.retry import replace_rows
-from trust.runs import Manifest, Plan, Run
+from trust.runs import Manifest, Plan, Run, halves
 from trust.storage import join
 from trust.units import Unit, UnitStore
 
@@ -54,7 +54,7 @@ def finish_retry(plan: Plan, run: Run, store: UnitStore, before: Manifest, units
     counts.update(found.counts)
     totals = Counter(before.totals)
     totals.update(found.totals)
-    sums = run.sums(plan.job)
+    sums = dict(run.halves(plan.job))
     for name, array in found.sums.items():
         sums[name] = sums.get(name, 0) + array
     if counts != Counter(before.counts):
@@ -104,7 +104,7 @@ def _gather(units: list[Unit], store: UnitStore) -> _Gathered:
             found.parts.setdefault(table, []).append(part)
         if receipt.sums:
             for name, array in store.sums(receipt.unit).items():
-                found.sums[name] = found.sums.get(name, 0) + array.astype(object)
+                found.sums[name] = found.sums.get(name, 0) + halves(array)
     if broken:
         raise JobStopped(
             f"the job stopped: files of {len(broken)} units are gone or cut short ({', '.join(broken[:3])}). "

@@ -4,7 +4,7 @@ from trust.runs import Plan, Run
 from trust.units import UnitStore
 
 LINE = ("prepare", "respond", "evaluate")  # each reads what those before it left in the run
-MADE_LAST = ("summary.json", "summary.parquet", "report.html")
+MADE_LAST = ("summary.json", "summary.parquet", "slices.parquet", "slices.csv", "report.html")
 
 
 def remove(plan: Plan, run: Run) -> None:
@@ -23,6 +23,8 @@ def remove_later(job: str, run: Run) -> None:
     """Removes what is made from a job's tables."""
     for name in MADE_LAST:
         run.storage.delete(run.path(name))
+    for name in run.storage.list_names(run.path("compare")):
+        run.storage.delete(run.path("compare", name))
     for later in LINE[LINE.index(job) + 1 :] if job in LINE else ():
         _remove_job(later, run)
 

@@ -3,8 +3,10 @@
 `{run}/manifests/{job}.json` is written last. It names the parts of every table the job made; nothing else is read.
 """
 
+import contextlib
 import io
 import json
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +18,8 @@ from trust.fingerprint import fingerprint
 from trust.storage import Storage, absolute, join, open_storage
 from trust.tables import SCHEMA_VERSION
 from trust.units import Unit
+
+_BITS = 31
 
 
 @dataclass
@@ -130,22 +134,56 @@ class Run:
             )
         return self.parts(table), fingerprint({m.job: [m.fingerprint, m.finished] for m in makers})
 
+    def each_sum(self, job: str, wanted: Callable[[str], bool] = lambda _: True) -> Iterator[tuple[str, np.ndarray]]:
+        """Sums over all units of a finished job, one by one, as exact Python integers (object arrays); none before it has
+        finished.
+
+        Args:
+            wanted: whether the sums of a name are read.
+        """
+        for name, kept in self.halves(job, wanted):
+            yield name, joined(kept)
+
     def sums(self, job: str) -> dict[str, np.ndarray]:
-        """Sums over all units of a finished job, as exact Python integers (object arrays); none before it has finished."""
+        """All of `each_sum` at once."""
+        return dict(self.each_sum(job))
+
+    def halves(self, job: str, wanted: Callable[[str], bool] = lambda _: True) -> Iterator[tuple[str, np.ndarray]]:
+        """The same as they are kept (see `halves`)."""
+        with self._kept(job) as arrays:
+            for name in filter(wanted, sorted(arrays)):
+                yield name, arrays[name]
+
+    def sum_names(self, job: str) -> list[str]:
+        """Names of the sums of a finished job."""
+        with self._kept(job) as arrays:
+            return sorted(arrays)
+
+    @contextlib.contextmanager
+    def _kept(self, job: str) -> Iterator[Mapping[str, np.ndarray]]:
+        """The file of a job's sums, whose arrays are read one by one."""
         manifest = self.manifest(job)
         if not manifest or not manifest.sums:
-            return {}
+            yield {}
+            return
         data = self.storage.read_bytes(self.path(manifest.sums))
-        with np.load(io.BytesIO(data), allow_pickle=False) as halves:
-            names = sorted({name.rsplit("/", 1)[0] for name in halves.files})
-            return {n: (halves[f"{n}/high"].astype(object) << 31) + halves[f"{n}/low"].astype(object) for n in names}
+        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+            yield arrays
 
     def write_sums(self, path: str, sums: dict[str, np.ndarray]) -> None:
-        """Integers beyond 64 bits as two int64 arrays each."""
-        halves = {}
-        for name, array in sums.items():
-            halves[f"{name}/high"] = (array >> 31).astype(np.int64)
-            halves[f"{name}/low"] = (array & (2**31 - 1)).astype(np.int64)
+        """Keeps what the `halves` of all units add up to, by name."""
         buffer = io.BytesIO()
-        np.savez_compressed(buffer, allow_pickle=False, **halves)
+        np.savez_compressed(buffer, allow_pickle=False, **sums)
         self.storage.write_bytes(self.path(path), buffer.getvalue())
+
+
+def halves(sums: np.ndarray) -> np.ndarray:
+    """int64 sums as two int64 each, shape (2, *sums.shape): all but the lower 31 bits, and these. What many units add up
+    to may exceed 64 bits; of halves, four thousand million can be added."""
+    return np.stack([sums >> _BITS, sums & (2**_BITS - 1)])
+
+
+def joined(kept: np.ndarray) -> np.ndarray:
+    """What `halves` took apart, as exact Python integers (an object array)."""
+    high, low = kept.astype(object)
+    return (high << _BITS) + low

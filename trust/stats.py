@@ -13,6 +13,7 @@ _EXACT = 2.0**53
 _MIN_ROWS = 10
 _MAX_NA = 0.1
 _CLUSTERED = 1.25
+_SAME = 1e-9
 _LEVEL = 0.95
 
 
@@ -90,25 +91,70 @@ def interval(stat: Stat, questions: int) -> tuple[float, float] | None:
         where more than a tenth of the resamples are not applicable.
     """
     value = float(stat.value[0])
-    resamples = np.asarray(stat.value[1:], dtype=float)
-    if stat.n < _MIN_ROWS or questions < _MIN_ROWS or not math.isfinite(value) or len(resamples) == 0:
-        return None
-    finite = resamples[np.isfinite(resamples)]
-    if len(finite) < (1.0 - _MAX_NA) * len(resamples):
+    finite = _resamples(stat.value, stat.n, questions)
+    if finite is None:
         return None
     if stat.successes is not None:
         share = stat.successes / stat.n
         low, high = _wilson(share, stat.n / _design_effect(share, stat.n, finite / 100.0))
         return 100.0 * low, 100.0 * high
     size = min(stat.n, questions)
-    if np.ptp(finite) <= 1e-9 * max(1.0, abs(value)):
+    if _agree(finite, value):
         return _of_range(value, size, stat.bounds)
-    tail = _expanded_tail(size)
-    low, high = (float(q) for q in np.quantile(finite, [tail, 1.0 - tail]))
-    low, high = min(low, value), max(high, value)
+    low, high = _percentiles(finite, value, size)
     if stat.bounds is not None:
         low, high = max(low, stat.bounds[0]), min(high, stat.bounds[1])
     return low, high
+
+
+def paired_interval(base: Stat, new: Stat, questions: int) -> tuple[float, float] | None:
+    """95 % interval of `new` minus `base`, over the same questions drawn at random.
+
+    Both were resampled with the same weights, so that what a question does to both cancels: the expanded percentile
+    bootstrap (see `interval`) of the replicates' differences. Where all of them agree (no question's score differs, or all
+    do alike), Wilson's bound on the share of the statistic's range stands in: with n questions that all stayed the same,
+    about 4 / n of the range to either side.
+
+    Args:
+        base, new: the same statistic of two runs over the same questions.
+        questions: how many there are.
+
+    Returns:
+        (low, high); None where one of them would have no interval (see `interval`).
+    """
+    difference = new.value - base.value
+    size = min(base.n, new.n, questions)
+    finite = _resamples(difference, size, questions)
+    if finite is None:
+        return None
+    value = float(difference[0])
+    width = None if base.bounds is None else base.bounds[1] - base.bounds[0]
+    if not _agree(finite, value):
+        low, high = _percentiles(finite, value, size)
+        return (low, high) if width is None else (max(low, -width), min(high, width))
+    if width is None:
+        return None
+    below, above = (width * share for share in _wilson(min(1.0, abs(value) / width), size))
+    return (-above, above) if abs(value) <= _SAME else (below, above) if value > 0 else (-above, -below)
+
+
+def _resamples(values: np.ndarray, n: int, questions: int) -> np.ndarray | None:
+    """The resamples that are applicable; None where they are too few, or the rows are, for an interval."""
+    resamples = np.asarray(values[1:], dtype=float)
+    if n < _MIN_ROWS or questions < _MIN_ROWS or not math.isfinite(values[0]) or len(resamples) == 0:
+        return None
+    finite = resamples[np.isfinite(resamples)]
+    return finite if len(finite) >= (1.0 - _MAX_NA) * len(resamples) else None
+
+
+def _agree(resamples: np.ndarray, value: float) -> bool:
+    return bool(np.ptp(resamples) <= _SAME * max(1.0, abs(value)))
+
+
+def _percentiles(resamples: np.ndarray, value: float, n: int) -> tuple[float, float]:
+    tail = _expanded_tail(n)
+    low, high = (float(q) for q in np.quantile(resamples, [tail, 1.0 - tail]))
+    return min(low, value), max(high, value)
 
 
 def _poisson_thresholds() -> np.ndarray:

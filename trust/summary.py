@@ -2,17 +2,21 @@
 
 import json
 import math
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import csv
 
-from trust import metrics, stats
+from trust import metrics, slices, stats
 from trust.ask import judges
-from trust.evaluate import EvaluateConfig, group_of, term_names
+from trust.evaluate import EvaluateConfig
 from trust.runs import Manifest, Run
+from trust.sums import by_term, group_of
 
-POOLED = ("metric", "dataset", "task", "model", "prompt")
+_SLICE = ("slice", "slice_value")
+_GROUP = ("dataset", "task", "model", "prompt", *_SLICE)
 
 # What people look at first: label -> the key that holds it, by task.
 MAIN = {
@@ -27,41 +31,72 @@ MAIN = {
     "answer recall": ("answerable_rec",),
     "citation recall": ("answered_citation_rec",),
     "citation precision": ("answered_citation_prec",),
+    "groundedness": ("groundedness",),
+    "judged refusals, F1": ("judged_refuse_f1",),
+    "judged answers, F1": ("judged_answer_f1",),
 }
+_WHOLE, _REFUSALS, _CORRECTNESS, _CITED = list(MAIN)[:4]
 
 
-def summarise(
-    run: Run, manifest: Manifest, config: EvaluateConfig, slices: tuple[str, ...] = ()
-) -> list[dict[str, Any]]:
-    """One flat summary a data set, task, model, prompt (and slice).
+def summarise(run: Run, manifest: Manifest, config: EvaluateConfig) -> list[dict[str, Any]]:
+    """One flat summary a data set, task, model and prompt.
 
     Keys: the published names; `KEY_low`, `KEY_high` (95 %) and `KEY_n` beside each; null is not applicable. Where more
     than `max_failed` of the rows failed every rate is null and `withheld` says why.
 
-    `judge` names who judged; `num_unreadable` counts rows of the file that never became responses.
-
-    Args:
-        slices: further columns of `trust.evaluate.GROUP` to split by.
+    `judge` names who judged; `num_unreadable` counts rows of the file that never became responses; `missing` says which of
+    the four Trust-Score numbers are not there, and why.
     """
-    by_name = {metric.name: metric for metric in metrics.build(config.metrics, config.compat)}
     judge = judges.describe(config.judge.entails)
-    lost, unreadable = _unreadable(run, config)
-    pooled: dict[tuple[str, ...], np.ndarray] = {}
-    for key, array in run.sums("evaluate").items():
-        group = group_of(key)
-        names = tuple(group[name] for name in (*POOLED, *slices))
-        pooled[names] = pooled.get(names, 0) + array
-    summaries: dict[tuple[str, ...], dict[str, Any]] = {}
-    for names, array in sorted(pooled.items()):
-        group = dict(zip((*POOLED, *slices), names, strict=True))
-        metric = by_name[group.pop("metric")]
-        head = {"compat": config.compat, "judge": judge, "num_unreadable": lost}
-        summary = summaries.setdefault(names[1:], group | head)
-        summary |= _flat(metric, array, group["task"], config.max_failed, unreadable)
-    return list(summaries.values())
+    lost, why = unreadable(run, config)
+    head = {"compat": config.compat, "judge": judge, "num_unreadable": lost}
+    summaries = [
+        {key: value for key, value in group.items() if key not in _SLICE} | head | flat
+        for group, flat in _by_group(run, config, why, sliced=False)
+    ]
+    for summary in summaries:
+        if lacking := missing(summary, "trust_score" in config.metrics):
+            summary["missing"] = lacking
+    return summaries
 
 
-def _unreadable(run: Run, config: EvaluateConfig) -> tuple[int, str]:
+def summarise_slices(run: Run, config: EvaluateConfig) -> list[dict[str, Any]]:
+    """The same numbers for every slice: a row a data set, task, model, prompt, `slice` (the column) and `slice_value`.
+
+    `n` counts the slice's rows, whatever became of them. Rows without a value are the slice `(none)`, which comes last.
+    """
+    _, why = unreadable(run, config)
+    rows = []
+    for group, flat in _by_group(run, config, why, sliced=True):
+        n = sum(flat[key] for key in ("num_scored", "num_na", "num_failed"))
+        rows.append(group | {"n": n} | flat)
+    whole = [key for key in _GROUP if key not in _SLICE]
+    return sorted(
+        rows,
+        key=lambda row: (
+            *(row[key] for key in whole),
+            config.slices.index(row["slice"]),
+            row["slice_value"] == slices.NONE,
+            row["slice_value"],
+        ),
+    )
+
+
+def _by_group(
+    run: Run, config: EvaluateConfig, why: str, sliced: bool
+) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
+    """Each group of rows, or each slice of one, with its flat numbers."""
+    by_name = {metric.name: metric for metric in metrics.build(config.metrics, config.compat)}
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    for name, array in run.each_sum("evaluate", lambda name: bool(group_of(name)["slice"]) == sliced):
+        group = group_of(name)
+        flat = found.setdefault(tuple(group[key] for key in _GROUP), {})
+        flat |= _flat(by_name[group["metric"]], array, group["task"], config.max_failed, why)
+    for names, flat in sorted(found.items()):
+        yield dict(zip(_GROUP, names, strict=True)), flat
+
+
+def unreadable(run: Run, config: EvaluateConfig) -> tuple[int, str]:
     """How many rows of the file at `data.path` could not be read, and, where they are too many, that in words."""
     prepared = run.manifest("prepare") if config.data.path else None
     if not prepared:
@@ -72,19 +107,56 @@ def _unreadable(run: Run, config: EvaluateConfig) -> tuple[int, str]:
     return failed, f"{failed} of {prepared.rows} rows could not be read, more than max_failed={config.max_failed:g}"
 
 
-def _flat(metric: metrics.Metric, array: np.ndarray, task: str, max_failed: float, withheld: str) -> dict[str, Any]:
-    sums = dict(zip(term_names(metric), stats.from_fixed(array).T, strict=True))
-    scored, na, failed = (int(sums[f"rows_{status}"][0]) for status in ("scored", "na", "failed"))
+def missing(summary: dict[str, Any], asked: bool) -> str:
+    """Which of the Trust-Score and its parts a summary lacks, and why, in words; empty where it lacks none.
+
+    Args:
+        asked: whether the metric `trust_score` was.
+    """
+    if "withheld" in summary:
+        return ""
+    lacking = {}
+    for label in (_REFUSALS, _CORRECTNESS, _CITED, _WHOLE):
+        name = next((name for name in MAIN[label] if name in summary), None)
+        if name is None or summary[name] is None:
+            lacking[label.split()[0]] = _why(label, summary, name, asked)
+    return "; ".join(f"{label}: {why}" for label, why in lacking.items())
+
+
+def _why(label: str, summary: dict[str, Any], name: str | None, asked: bool) -> str:
+    if summary["task"] == "none" and label in (_CORRECTNESS, _WHOLE):
+        return "needs gold answers, and the data has none (task none)"
+    if name is None:
+        return "not measured" if asked else "of the metric trust_score, which was not asked for"
+    if label == _WHOLE:
+        return "the mean of three parts, of which one is not applicable"
+    if label == _CITED:
+        return "no answer makes a statement, or none cites"
+    if summary[f"{name}_n"] == 0:
+        return "no document says which answers it holds (answers_found)"
+    if label == _REFUSALS:
+        return "every question is answerable, or none is"
+    return "no question is answerable, or none was answered"
+
+
+def withheld(sums: Mapping[str, np.ndarray], max_failed: float) -> str:
+    """Why no rate over these sums is given, in words; empty where they are."""
+    rows = sum(int(sums[f"rows_{status}"][0]) for status in ("scored", "na", "failed"))
+    failed = int(sums["rows_failed"][0])
+    return f"{failed} of {rows} rows failed, more than max_failed={max_failed:g}" if failed > max_failed * rows else ""
+
+
+def _flat(metric: metrics.Metric, array: np.ndarray, task: str, max_failed: float, why: str) -> dict[str, Any]:
+    """Flat numbers; `why` says why rates are withheld in any case, where they are."""
+    sums = by_term(metric, array)
     questions = int(sums["questions"][0])
-    flat: dict[str, Any] = {"num_scored": scored, "num_na": na, "num_failed": failed}
-    rows = scored + na + failed
-    if not withheld and failed > max_failed * rows:
-        withheld = f"{failed} of {rows} rows failed, more than max_failed={max_failed:g}"
-    if withheld:
-        flat["withheld"] = withheld
+    flat: dict[str, Any] = {f"num_{status}": int(sums[f"rows_{status}"][0]) for status in ("scored", "na", "failed")}
+    why = why or withheld(sums, max_failed)
+    if why:
+        flat["withheld"] = why
     for key, stat in metric.final({name: sums[name] for name in metric.terms}, task).items():
         point = float(stat.value[0])
-        known = not withheld and math.isfinite(point)
+        known = not why and math.isfinite(point)
         interval = stats.interval(stat, questions) if known else None
         flat[key] = point if known else None
         flat[f"{key}_low"], flat[f"{key}_high"] = interval or (None, None)
@@ -105,9 +177,31 @@ def write(run: Run, summaries: list[dict[str, Any]]) -> str:
         )
         return single
     run.storage.delete(single)
-    keys = list(dict.fromkeys(key for summary in summaries for key in summary))
-    run.storage.write_table(several, pa.Table.from_pylist([{key: s.get(key) for key in keys} for s in summaries]))
+    run.storage.write_table(several, _table(summaries))
     return several
+
+
+def write_slices(run: Run, rows: list[dict[str, Any]]) -> str:
+    """`slices.parquet` and, for people, the same as `slices.csv`, whose path is returned; neither without slices."""
+    table, text = run.path("slices.parquet"), run.path("slices.csv")
+    if not rows:
+        run.storage.delete(table)
+        run.storage.delete(text)
+        return ""
+    content = _table(rows)
+    run.storage.write_table(table, content)
+    sink = pa.BufferOutputStream()
+    csv.write_csv(content, sink)
+    run.storage.write_bytes(text, sink.getvalue().to_pybytes())
+    return text
+
+
+def _table(rows: list[dict[str, Any]]) -> pa.Table:
+    """Rows with all their keys as columns; a rate that no row has is a column of nulls."""
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    table = pa.Table.from_pylist([{key: row.get(key) for key in keys} for row in rows])
+    known = [field.with_type(pa.float64()) if pa.types.is_null(field.type) else field for field in table.schema]
+    return table.cast(pa.schema(known))
 
 
 def show(summaries: list[dict[str, Any]]) -> None:
@@ -135,6 +229,8 @@ def show(summaries: list[dict[str, Any]]) -> None:
     for summary in summaries:
         if "withheld" in summary:
             console.print(f"{summary['dataset']}: rates withheld: {summary['withheld']}", highlight=False)
+        if "missing" in summary:
+            console.print(f"{summary['dataset']}: not given: {summary['missing']}", highlight=False, soft_wrap=True)
 
 
 def _cell(summary: dict[str, Any], names: tuple[str, ...]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 DOC = pa.struct(
     [
@@ -73,6 +73,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             pa.field("dataset", pa.string(), nullable=False),
             pa.field("language", pa.string(), nullable=False),
             pa.field("task", pa.string(), nullable=False),
+            pa.field("slices", pa.map_(pa.string(), pa.string())),
             pa.field("values", pa.map_(pa.string(), pa.float64())),
             pa.field("terms", pa.map_(pa.string(), pa.float64())),
             pa.field("trace", pa.string()),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from tests.trust.report.helpers import response, save, unanswerable
@@ -15,11 +16,12 @@ from trust.ask.lexical import LexicalConfig, LexicalJudge
 from trust.evaluate import EvaluateWorker
 from trust.runs import Run
 from trust.storage import Storage
+from trust.sums import group_of
 from trust.units import Unit, UnitResult
 
 ROWS = [
-    response(0, "The Angara flows out of Lake Baikal [1]."),
-    response(1, "The Murray does [2]."),
+    response(0, "The Angara flows out of Lake Baikal [1].", meta={"domain": "rivers"}),
+    response(1, "The Murray does [2].", meta={"domain": "rivers"}),
     unanswerable(2, "I apologize, but I couldn't find an answer to your question in the search results."),
     response(3, None),
 ]
@@ -44,6 +46,7 @@ def worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EvaluateWorker:
         "judge": asdict(LexicalConfig()),
         "metrics": {"trust_score": {}},
         "compat": "strict",
+        "slices": ["language", "domain"],
         "replicates": 100,
         "storage": {"root": str(tmp_path), "endpoint": None, "region": None},
         "root": str(tmp_path),
@@ -82,3 +85,50 @@ def test_a_retry_adds_up_to_a_run_that_never_failed(
     rescored = {row["sample_id"]: row for row in tables.to_rows(again.tables["scores"])}
     scored = {row["sample_id"]: row for row in tables.to_rows(clean.tables["scores"])}
     assert rescored["demo:00001"]["values"] == scored["demo:00001"]["values"] != {}
+
+
+def test_slices_add_up_to_the_whole_and_a_retry_changes_them_too(
+    tmp_path: Path, worker: EvaluateWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Draws of one question lie in two units; the retry of the first leaves those of the second alone."""
+    run = Run(Storage(), str(tmp_path), "r")
+    path = run.path("responses", "respond-0.parquet")
+    rows = [*ROWS, response(3, "The Murray does [1].", draw=1), response(4, None, meta={"domain": "lakes"})]
+    run.storage.write_table(path, tables.to_table("responses", rows))
+    units = [Unit("u0", {"path": path, "start": 0}, 4), Unit("u1", {"path": path, "start": 4}, 2)]
+
+    def total(results: list[UnitResult]) -> dict[tuple[str, str], Any]:
+        added: dict[tuple[str, str], Any] = {}
+        for result in results:
+            for name, array in result.sums.items():
+                group = group_of(name)
+                key = (group["slice"], group["slice_value"])
+                added[key] = added.get(key, 0) + array
+        return added
+
+    first = [asyncio.run(worker.work(unit)) for unit in units]
+    sums = total(first)
+    assert set(sums) == {
+        ("", ""),
+        ("language", "en"),
+        ("domain", "rivers"),
+        ("domain", "lakes"),
+        ("domain", "(none)"),
+    }
+    for column in ("language", "domain"):
+        assert np.array_equal(sum(array for key, array in sums.items() if key[0] == column), sums["", ""])
+    slices = {row["sample_id"]: row["slices"] for result in first for row in tables.to_rows(result.tables["scores"])}
+    assert slices["demo:00000"] == {"domain": "rivers", "language": "en"}
+
+    merged = UnitResult({name: pa.concat_tables([r.tables[name] for r in first]) for name in ("scores", "verdicts")})
+    save(run, "evaluate", {}, merged)
+    monkeypatch.setattr(DownJudge, "down", False)
+    before = {table: [part["path"] for part in run.parts(table)] for table in ("scores", "verdicts")}
+    again = [asyncio.run(worker.work(replace(u, source=u.source | {"retry": before}))) for u in units]
+    retried = [row["sample_id"] for result in again for row in tables.to_rows(result.tables["scores"])]
+    assert sorted(retried) == ["demo:00001", "demo:00003", "demo:00003", "demo:00004"]
+    clean = total([asyncio.run(worker.work(unit)) for unit in units])
+    both = total([*first, *again])
+    assert set(both) == set(clean)
+    for key, array in clean.items():
+        assert np.array_equal(both[key], array), key

@@ -8,11 +8,11 @@ import pytest
 
 from trust import stats
 from trust.config import JobConfig
-from trust.evaluate import term_names
 from trust.metrics.trust_score import TrustScore, TrustScoreConfig
 from trust.runs import Run
 from trust.storage import StorageConfig
 from trust.summary import _flat, show, write
+from trust.sums import term_names
 
 METRIC = TrustScore(TrustScoreConfig(), "strict")
 

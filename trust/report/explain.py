@@ -8,6 +8,7 @@ from trust.compat import choices
 Verdicts = dict[str, tuple[bool | None, str]]
 Reason = tuple[str, str]  # good, bad or neutral; the sentence
 _READABLE = 60
+_FEW = 5
 
 
 def verdicts(compat: str) -> Verdicts:
@@ -33,14 +34,21 @@ def explain(trace: dict[str, Any], values: dict[str, float], known: Verdicts) ->
     """
     if not trace:
         return []
-    return [*_decision(trace), *_correctness(trace, values), *_citations(trace, known)]
+    return [*_decision(trace), *_correctness(trace, values), *_grounded(trace), *_citations(trace, known)]
 
 
 def _decision(trace: dict[str, Any]) -> list[Reason]:
     answerable, response = trace.get("answerable"), trace.get("response")
     answers = trace.get("answers") or []
     supported = sum(answer.get("supported") is True for answer in answers)
-    if answerable is None:
+    if trace.get("judged"):
+        held = ", ".join(f"[{number}]" for number in (trace.get("answering") or [])[:_FEW])
+        task = (
+            f"The judge finds the answer in {held}, so it should be answered"
+            if answerable
+            else ("The judge finds the answer in no document, so it should be refused")
+        )
+    elif answerable is None:
         task = "Whether the documents hold an answer is not known"
     elif answerable:
         task = f"The documents hold {supported} of {len(answers)} gold answers, so it should be answered"
@@ -81,6 +89,15 @@ def _correctness(trace: dict[str, Any], values: dict[str, float]) -> list[Reason
     if beyond:
         reasons.append(("bad", f"Gold answers that it gives and no document holds: {beyond}."))
     return reasons
+
+
+def _grounded(trace: dict[str, Any]) -> list[Reason]:
+    marks = [mark for sentence in trace.get("sentences") or [] if (mark := sentence.get("grounded")) is not None]
+    if not marks:
+        return []
+    return [
+        (_grade(sum(marks), len(marks)), f"The documents entail {sum(marks)} of {len(marks)} statements, cited or not.")
+    ]
 
 
 def _citations(trace: dict[str, Any], known: Verdicts) -> list[Reason]:

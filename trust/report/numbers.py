@@ -66,12 +66,23 @@ _WORDS = {
     "uncited_format_num": "answers whose only citations are in a form that is not read",
     "answered_citation_rec_by_sentence": "statements that their citations entail, of all statements of all answers",
     "answered_citation_prec_by_citation": "citations that are right, of all citations of all answers",
+    "groundedness": "share of an answer's statements that the documents shown entail, cited or not",
+    "groundedness_by_statement": "statements that the documents shown entail, of all statements of all answers",
+    "judged_answerable_num": "questions that a document answers, by the judge",
+    "judged_refuse_rec": "recall of refusals, by judged answerability",
+    "judged_refuse_prec": "precision of refusals, by judged answerability",
+    "judged_refuse_f1": "F1 of refusals, by judged answerability",
+    "judged_answer_rec": "recall of answers, by judged answerability",
+    "judged_answer_prec": "precision of answers, by judged answerability",
+    "judged_answer_f1": "F1 of answers, by judged answerability",
+    "judged_macro_f1": "mean of both F1, by judged answerability",
     "qampari_presence": "wrong answers that stand in the documents",
     "qampari_absence": "wrong answers that stand in no document",
 }
 _FIRST = [name for label in PARTS for name in MAIN[label]]
 _SECTIONS = {
     "Trust-Score and its parts": re.compile("|".join(f"^{name}$" for name in _FIRST)),
+    "Without gold answers": re.compile("^judged_|^grounded"),
     "Answering and refusing": re.compile(
         r"refus|overlap|^answered_ratio$|^answered_num$|^empty_num$|^answerable_|^num_samples$|^macro_avg$"
     ),
@@ -181,6 +192,7 @@ def _without_strangers(row: dict[str, Any]) -> dict[str, Any]:
     strangers = {key for key in keys(row) if row[key] is None and row[f"{key}_n"] is None}
     gone = strangers | {f"{key}_{end}" for key in strangers for end in ("low", "high", "n")}
     kept = {key: value for key, value in row.items() if key not in gone}
-    if kept.get("withheld", "") is None:
-        del kept["withheld"]
+    for said in ("withheld", "missing"):
+        if kept.get(said, "") is None:
+            del kept[said]
     return kept

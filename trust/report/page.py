@@ -5,6 +5,7 @@ import hashlib
 import json
 from collections import Counter
 from importlib import resources
+from itertools import compress, groupby
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -19,7 +20,7 @@ from trust.evaluate import EvaluateConfig
 from trust.report import numbers, origin, plot, rows
 from trust.report.explain import verdicts
 from trust.report.sample import ANSWERABLE, RESPONSES, Choice, Group, Tally, choose, tally
-from trust.runs import Manifest, Run
+from trust.runs import Run
 
 _TASKS = {
     "em": "short answers, found by string match",
@@ -31,6 +32,7 @@ _MODES = {
     "strict": "strict: each rule read the right way",
     "upstream": "upstream: the published arithmetic, bug for bug, to compare with the papers",
 }
+_FEW = 30  # rows; what a smaller slice says is marked
 
 
 def write_report(run: Run, max_rows: int = rows.MAX_ROWS, max_bytes: int = rows.MAX_BYTES) -> str:
@@ -65,16 +67,18 @@ def write_report(run: Run, max_rows: int = rows.MAX_ROWS, max_bytes: int = rows.
         lexical=lexical,
         mode=_MODES[config.compat],
         withheld=[(s["dataset"], s["withheld"]) for s in found if s.get("withheld")],
+        missing=[(s["dataset"], s["missing"]) for s in found if s.get("missing")],
         models=sorted({group[2] for group in tallies}),
         datasets=sorted({group[0] for group in tallies}),
         jobs=[origin.describe(where, m, tallies) for where, m in sources],
         unreadable=origin.unreadable(sources),
         overview=_overview(found) if len(found) > 1 else None,
-        groups=_groups(found, tallies, _languages(run, manifest, config)),
+        groups=_groups(found, tallies, _slices(run, config)),
         verdicts=meanings,
         sample=_statement(choices, reasons),
         rows=_json(shown),
         replicates=config.replicates,
+        few=_FEW,
     )
     path = run.path("report.html")
     run.storage.write_bytes(path, page.encode())
@@ -111,7 +115,7 @@ def _json(value: Any) -> Markup:
 
 
 def _groups(
-    found: list[dict[str, Any]], tallies: dict[Group, Tally], languages: dict[Group, list[dict[str, Any]]]
+    found: list[dict[str, Any]], tallies: dict[Group, Tally], slices: dict[Group, list[tuple[str, Any]]]
 ) -> list[dict[str, Any]]:
     """A section a data set, task, model and prompt, in the order of the embedded rows' `group`."""
     by_group = {tuple(summary[name] for name in numbers.GROUP): summary for summary in found}
@@ -119,7 +123,6 @@ def _groups(
     for index, (group, counted) in enumerate(tallies.items()):
         summary = by_group.get(group, {})
         points = numbers.points(summary)
-        sliced = languages.get(group, [])
         made.append(
             {
                 **dict(zip(numbers.GROUP, group, strict=True)),
@@ -128,7 +131,7 @@ def _groups(
                 "plot": Markup(plot.intervals(points, f"plot-{index}")) if points else None,
                 "sections": numbers.sections(summary),
                 "refusals": _contingency(counted),
-                "languages": [(item["language"], item, numbers.main(item, short=True)) for item in sliced],
+                "slices": slices.get(group, []),
             }
         )
     return made
@@ -145,12 +148,17 @@ def _contingency(counted: Tally) -> dict[str, Any]:
     }
 
 
-def _languages(run: Run, manifest: Manifest, config: EvaluateConfig) -> dict[Group, list[dict[str, Any]]]:
-    """Summaries by language, per data set."""
-    sliced: dict[Group, list[dict[str, Any]]] = {}
-    for item in summaries.summarise(run, manifest, config, slices=("language",)):
-        sliced.setdefault((item["dataset"], item["task"], item["model"], item["prompt"]), []).append(item)
-    return sliced
+def _slices(run: Run, config: EvaluateConfig) -> dict[Group, list[tuple[str, Any]]]:
+    """Per data set, each slice column with its slices and their main numbers; a column of one value says nothing new."""
+    made: dict[Group, list[tuple[str, Any]]] = {}
+    rows = summaries.summarise_slices(run, config)
+    for (*group, column), found in groupby(rows, key=lambda row: [row[name] for name in (*numbers.GROUP, "slice")]):
+        items = [(row, numbers.main(row, short=True)) for row in found]
+        given = [any(cells) for cells in zip(*([number for _, number in cells] for _, cells in items), strict=True)]
+        items = [(row, [*compress(cells, given)]) for row, cells in items]
+        if len(items) > 1:
+            made.setdefault((group[0], group[1], group[2], group[3]), []).append((column, items))
+    return made
 
 
 def _overview(found: list[dict[str, Any]]) -> dict[str, Any]:

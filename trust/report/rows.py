@@ -58,7 +58,8 @@ def gather(
 def shape(row: dict[str, Any], scores: list[dict[str, Any]], verdicts: Verdicts) -> dict[str, Any]:
     """One response with its scores, as the page shows it (keys are read by `report.js`)."""
     traces = [json.loads(score["trace"]) for score in scores if score.get("trace")]
-    trace: dict[str, Any] = next((trace for trace in traces if trace.get("sentences") is not None), {})
+    told = [trace for trace in traces if trace.get("sentences") is not None]
+    trace: dict[str, Any] = next((trace for trace in told if not trace.get("judged")), next(iter(told), {}))
     values = {name: value for score in scores for name, value in (score["values"] or {}).items()}
     answers = row["answers"] or []
     gold = [{"answer": (aliases or [""])[0], "aliases": aliases or []} for aliases in answers]

@@ -24,6 +24,7 @@ Group = tuple[str, str, str, str]  # dataset, task, model, prompt
 RESPONSES = ("answered", "refused", "empty")
 ANSWERABLE = ("answerable", "unanswerable", "unknown")
 _BATCH_ROWS = 1024
+_JUDGED = "no_gold"  # the metric that takes a judge's word for what is answerable
 _QUALITIES = ("answer_correctness", "citation_recall", "citation_precision")
 _COLUMNS = ["sample_id", "model", "prompt", "draw", "metric", "dataset", "task", "values", "status", "reason"]
 
@@ -69,9 +70,8 @@ class Tally:
         for score in scores:
             self.outcomes[score["metric"], score["status"], score["reason"]] += 1
             failed = failed or score["status"] == "failed"
-            values = score["values"] or {}
-            if cell := _cell(values):
-                self.refusals[cell] += 1
+        if cell := _cell(scores):
+            self.refusals[cell] += 1
         faults = [fault for score in scores if (fault := badness(score["values"] or {})) is not None]
         if failed:
             self.any_failed += 1
@@ -194,12 +194,14 @@ def _share(limit: int, sizes: dict[Group, int]) -> dict[Group, int]:
     return quotas
 
 
-def _cell(values: dict[str, float]) -> tuple[str, str] | None:
-    response = next((name for name in RESPONSES if values.get(name)), None)
-    if response is None:
-        return None
-    known = values.get("answerable")
-    return ("unknown" if known is None else "answerable" if known else "unanswerable"), response
+def _cell(scores: list[dict[str, Any]]) -> tuple[str, str] | None:
+    """Whether the documents answer, by gold labels before a judge, and what the response is."""
+    cells = []
+    for values in (score["values"] or {} for score in sorted(scores, key=lambda score: score["metric"] == _JUDGED)):
+        if response := next((name for name in RESPONSES if values.get(name)), None):
+            known = values.get("answerable")
+            cells.append(("unknown" if known is None else "answerable" if known else "unanswerable", response))
+    return next((cell for cell in cells if cell[0] != "unknown"), next(iter(cells), None))
 
 
 def _chance(key: Key) -> str:

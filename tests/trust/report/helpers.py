@@ -11,7 +11,7 @@ from trust import summary, tables
 from trust.ask.judges import JudgeConfig
 from trust.ask.lexical import LexicalConfig
 from trust.evaluate import EvaluateConfig, EvaluateWorker
-from trust.runs import Manifest, Run
+from trust.runs import Manifest, Run, halves
 from trust.storage import Storage, StorageConfig
 from trust.units import Unit, UnitResult
 
@@ -60,11 +60,10 @@ def write_run(root: Path, rows: list[dict[str, Any]], name: str = "hand", **opti
         options: of EvaluateConfig.
     """
     config = EvaluateConfig(
-        metrics={"trust_score": {}},
         run=name,
         storage=StorageConfig(str(root)),
         judge=JudgeConfig(LexicalConfig()),
-        **{"replicates": 100, "max_failed": 1.0} | options,
+        **{"metrics": {"trust_score": {}}, "replicates": 100, "max_failed": 1.0} | options,
     )
     run = Run(Storage(), str(root), name)
     responses = tables.to_table("responses", rows)
@@ -80,6 +79,7 @@ def evaluate(run: Run, config: EvaluateConfig) -> Run:
         "judge": asdict(config.judge.entails),
         "metrics": config.metrics,
         "compat": config.compat,
+        "slices": config.slices,
         "replicates": config.replicates,
         "storage": asdict(config.storage),
         "root": config.storage.root,
@@ -89,6 +89,7 @@ def evaluate(run: Run, config: EvaluateConfig) -> Run:
     result = asyncio.run(worker.work(Unit("u0", source, parts[0]["rows"])))
     manifest = save(run, "evaluate", configs.plain(config), result)
     summary.write(run, summary.summarise(run, manifest, config))
+    summary.write_slices(run, summary.summarise_slices(run, config))
     return run
 
 
@@ -101,7 +102,7 @@ def save(run: Run, job: str, config: dict[str, Any], result: UnitResult) -> Mani
         made[table] = [{"path": path, "rows": content.num_rows, "bytes": size}]
     sums = f"manifests/{job}-0.sums.npz" if result.sums else ""
     if sums:
-        run.write_sums(sums, {name: array.astype(object) for name, array in result.sums.items()})
+        run.write_sums(sums, {name: halves(array) for name, array in result.sums.items()})
     manifest = Manifest(
         job=job,
         run=run.name,

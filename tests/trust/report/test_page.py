@@ -95,6 +95,45 @@ def test_one_language_needs_no_table(tmp_path: Path) -> None:
     assert "By language" not in text_of(page_of(write_run(tmp_path, [response(1, "Angara [1].")])))
 
 
+def test_own_columns_are_slices_and_small_ones_are_marked(tmp_path: Path) -> None:
+    made = [response(n, "The Angara flows out of Lake Baikal [1].", meta={"domain": "rivers"}) for n in range(40)]
+    made += [response(40 + n, "The Murray does [2].", meta={"domain": "lakes"} if n else {}) for n in range(13)]
+    run = write_run(tmp_path, made, slices=["language", "domain"])
+    page = page_of(run)
+    text = text_of(page)
+    assert "By language" not in text, "one language only"
+    assert re.search(r"By domain domain rows .* lakes 12 few .* rivers 40 .* 100\.00 .* \(none\) 1 few", text)
+    table = page.split("By <bdi>domain</bdi>")[1].split("</table>")[0]
+    assert re.search(r"<small>\d+\.\d – \d+\.\d</small>", table.split("rivers")[1].split("</tr>")[0])
+    assert "<small>" not in table.split("(none)")[1], "no interval below ten rows"
+    assert page.count("By <bdi>") == 1
+    assert 'class="scroll tall"' not in page
+
+
+def test_columns_of_many_values_scroll(tmp_path: Path) -> None:
+    made = [response(n, "Angara [1].", meta={"domain": f"d{n:02d}"}) for n in range(30)]
+    assert 'class="scroll tall"' in page_of(write_run(tmp_path, made, slices=["domain"]))
+
+
+def test_what_is_not_given_is_said(tmp_path: Path) -> None:
+    text = text_of(page_of(write_run(tmp_path, [response(n, "Angara [1].", task="none") for n in range(12)])))
+    assert "Not given for demo ." in text
+    assert "F1_GR: every question is answerable, or none is" in text
+    assert "F1_AC: needs gold answers, and the data has none (task none)" in text
+
+
+def test_two_metrics_count_a_response_once(tmp_path: Path) -> None:
+    metrics = {"trust_score": {}, "no_gold": {}}
+    text = text_of(page_of(write_run(tmp_path, mixed(), metrics=metrics)))
+    assert "hold an answer 1 1 1 hold none 1 1 0 all 2 2 1" in text
+    bare = [
+        row | {"docs": [doc | {"answers_found": None} for doc in row["docs"]], "question": "Lake Baikal?"}
+        for row in mixed()
+    ]
+    text = text_of(page_of(write_run(tmp_path, bare, name="bare", metrics=metrics)))
+    assert "hold an answer 2 2 1 all 2 2 1" in text.replace("hold none 0 0 0 ", "")
+
+
 def test_several_data_sets_stand_side_by_side(tmp_path: Path) -> None:
     rows = mixed() + [
         row | {"sample_id": f"other:{n}", "dataset": "other", "task": "cm"} for n, row in enumerate(mixed())
@@ -131,13 +170,14 @@ def test_nothing_is_loaded(tmp_path: Path) -> None:
 
 def test_hostile_text_stays_text(tmp_path: Path) -> None:
     rows = [
-        response(n, text, question=text, answers=[[text]], dataset=text[:80], model=text[:40])
+        response(n, text, question=text, answers=[[text]], dataset=text[:80], model=text[:40], meta={"own": text})
         for n, text in enumerate(HOSTILE)
     ]
-    page = page_of(write_run(tmp_path, rows))
+    rows += [row | {"sample_id": f"{row['sample_id']}x", "meta": {}} for row in rows]
+    page = page_of(write_run(tmp_path, rows, slices=["own"]))
     assert page.count("<script") == page.count("</script") == 2
     assert "<img" not in page
-    assert sorted(row["output"] for row in embedded(page)) == sorted(HOSTILE)
+    assert sorted(row["output"] for row in embedded(page)) == sorted(2 * HOSTILE)
     assert "49" not in [row["question"] for row in embedded(page)]
 
 

@@ -1,0 +1,127 @@
+"""The commands of the README, run as they stand there; only the judge is word overlap, which needs no model."""
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Doc = dict[str, Any]
+
+
+def recipe(repo: Path, heading: str) -> list[str]:
+    """The commands below a heading of the README."""
+    text = (repo / "README.md").read_text()
+    section = text.split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
+    blocks = re.findall(r"^```\n(.*?)^```", section, re.S | re.M)
+    lines = "".join(blocks).replace("\\\n", " ").splitlines()
+    return [line for line in lines if line.startswith("python -m ")]
+
+
+def run(command: str, folder: Path, repo: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    command = command.replace("judge/entails=t5", "judge/entails=lexical")
+    words = ["bash", "-c", f"{sys.executable} {command.removeprefix('python ')} {' '.join(more)}"]
+    env = os.environ | {"PYTHONPATH": str(repo)}
+    return subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=300)
+
+
+def support(wrong: int = 0) -> list[dict[str, Any]]:
+    """Rows of a support desk under its own column names: every fourth question has no answer in the documents, and of the
+    first `wrong` rows the answers cite the wrong document."""
+    made = []
+    for n in range(40):
+        held = n % 4 > 0
+        answer = f"The router R{n} has {n} ports [{2 if n < wrong else 1}]."
+        contexts = [{"body": f"The router R{n} has {n} ports."}, {"body": "Our office is in Oslo."}]
+        made.append(
+            {
+                "id": n,
+                "query": f"How many ports has the router R{n}?",
+                "gold": json.dumps([[f"R{n} has {n} ports"]]),
+                "contexts": json.dumps(
+                    [doc | {"answers_found": [int(held and i == 0)]} for i, doc in enumerate(contexts)]
+                ),
+                "output": answer if held else "I apologize, but I couldn't find an answer to your question.",
+                "product": ["router", "switch", ""][n % 3],
+            }
+        )
+    return made
+
+
+def write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
+    with open(path, "w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+@pytest.mark.usefixtures("ray_session")
+def test_slices_and_ci(tmp_path: Path, repo: Path) -> None:
+    (evaluate,) = recipe(repo, "By slice")
+    (compare,) = recipe(repo, "In your CI")
+    write_csv(tmp_path / "support.csv", support())
+    done = run(evaluate.replace("run=new", "run=main"), tmp_path, repo)
+    assert done.returncode == 0, done.stderr
+    write_csv(tmp_path / "support.csv", support(wrong=9))
+    done = run(evaluate, tmp_path, repo)
+    assert done.returncode == 0, done.stderr
+    assert "slices.csv" in done.stdout
+
+    read = [*csv.DictReader((tmp_path / "runs" / "new" / "slices.csv").read_text().splitlines())]
+    assert [(row["slice"], row["slice_value"], row["n"]) for row in read] == [
+        ("language", "en", "40"),
+        ("product", "router", "14"),
+        ("product", "switch", "13"),
+        ("product", "(none)", "13"),
+    ]
+    summary = json.loads((tmp_path / "runs" / "new" / "summary.json").read_text())
+    assert float(read[0]["answered_citation_f1"]) == summary["answered_citation_f1"]
+    page = (tmp_path / "runs" / "new" / "report.html").read_text()
+    assert "By <bdi>product</bdi>" in page
+    assert "By <bdi>language</bdi>" not in page, "one language only"
+
+    done = run(compare, tmp_path, repo)
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert done.stderr.startswith("error: new=new is worse than allowed: trust_score of support: -")
+    assert "**Regression**" in done.stdout
+    assert (tmp_path / "runs" / "new" / "compare" / "main.md").read_text() in done.stdout
+    assert run(compare.replace("new=new", "new=main"), tmp_path, repo).returncode == 0
+    limits = "'fail_below={refuse_f1: -2, answered_citation_f1: -1}'"
+    assert limits in (repo / "README.md").read_text()
+    done = run(compare.replace("fail_below=-1", limits), tmp_path, repo)
+    assert done.returncode == 4
+    assert "answered_citation_f1 of support: -" in done.stderr
+    done = run(compare, tmp_path, repo, "by=[colour]")
+    assert done.returncode == 2
+    assert "slices=[language,product,colour]" in done.stderr
+
+
+@pytest.mark.usefixtures("ray_session")
+def test_without_gold_answers(tmp_path: Path, repo: Path) -> None:
+    (evaluate,) = recipe(repo, "Without gold answers")
+    refusal = "I apologize, but I couldn't find an answer to your question."
+    with open(tmp_path / "tickets.jsonl", "w") as file:
+        for n in range(24):
+            docs = [{"text": f"The ports of router R{n} are {n}."}, {"text": "Our office is in Oslo."}]
+            about = f"The ports of router R{n}?" if n % 3 else f"Who sold the switch S{n}?"
+            said = refusal if n % 3 == 0 else f"The ports of router R{n} are {n} [1]." if n > 4 else "Nobody knows [1]."
+            file.write(json.dumps({"question": about, "docs": docs, "output": said}) + "\n")
+    done = run(evaluate, tmp_path, repo)
+    assert done.returncode == 0, done.stderr
+    assert (
+        "not given: F1_GR: of the metric trust_score, which was not asked for; F1_AC: needs gold answers" in done.stdout
+    )
+    summary = json.loads((tmp_path / "runs" / "tickets" / "summary.json").read_text())
+    assert (summary["judged_answerable_num"], summary["judged_macro_f1"]) == (16, 100)
+    assert summary["groundedness"] == pytest.approx(100 * 13 / 16)
+    assert summary["groundedness_low"] < summary["groundedness"] < summary["groundedness_high"]
+    assert "Trust-Score: needs gold answers" in summary["missing"]
+    page = (tmp_path / "runs" / "tickets" / "report.html").read_text()
+    assert "Not given for <bdi>tickets</bdi>." in page
+    assert "The judge finds the answer in [1], so it should be answered" in page
+    assert "by judged answerability" in page
