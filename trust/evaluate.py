@@ -11,8 +11,8 @@ import numpy as np
 
 from trust import cluster, metrics, slices, tables
 from trust import config as configs
-from trust.ask import judges
-from trust.ask.runner import Ledger, Runner
+from trust.ask import judges, languages
+from trust.ask.runner import Ledger, RowAsk, Runner
 from trust.config import AskingJobConfig, JobConfig
 from trust.errors import ConfigError, RowError
 from trust.execute import execute
@@ -84,7 +84,7 @@ def run_evaluate(config: EvaluateConfig) -> Manifest:
     judge = config.judge.entails
     if not config.data.path:
         _responses(config)
-    judges.preflight(judge, run.storage)
+    judge.preflight(run.storage)
     for metric in metrics.build(config.metrics, config.compat):
         metric.preflight()
     if config.data.path:
@@ -112,7 +112,7 @@ def run_evaluate(config: EvaluateConfig) -> Manifest:
         units=units,
         worker="trust.evaluate:EvaluateWorker",
         worker_config={
-            "judge": judges.for_actor(judge, int(cpus)),
+            "judge": judge.for_actor(int(cpus)),
             "metrics": config.metrics,
             "compat": config.compat,
             "slices": config.slices,
@@ -150,11 +150,10 @@ def _responses(config: EvaluateConfig) -> tuple[list[dict[str, Any]], str]:
 
 def _resources(config: EvaluateConfig) -> tuple[float, float]:
     """CPUs and GPUs of one actor."""
-    judge = config.judge.entails
-    if isinstance(judge, judges.LexicalConfig):
-        return config.cluster.actor_cpus or 1.0, 0.0
+    judge: judges.EntailsConfig = config.judge.entails
     gpus = float(cluster.offers_gpu()) if judge.gpus is None else judge.gpus
-    return config.cluster.actor_cpus or (1.0 if gpus else cluster.node_cpus(config.cluster)), gpus
+    cpus = cluster.node_cpus(config.cluster) if judge.all_cpus and not gpus else 1.0
+    return config.cluster.actor_cpus or cpus, gpus
 
 
 class EvaluateWorker:
@@ -163,7 +162,7 @@ class EvaluateWorker:
     def __init__(self, config: dict[str, Any]) -> None:
         self._storage = open_storage(config["root"], config["storage"])
         self._metrics = metrics.build(config["metrics"], config["compat"])
-        self._slices = config["slices"]
+        self._slices = sorted({slices.LANGUAGE, *config["slices"]})  # summaries tell of languages in any case
         self._replicates = config["replicates"]
         self._judge = judges.build_entails(config["judge"], self._storage)
         self._runner = Runner({"entails": self._judge})
@@ -219,17 +218,24 @@ class EvaluateWorker:
                 raise RowError("no_response", f"the response failed: {row['reason']}: {row['detail']}")
             result = await metric.row(row, ask)
         except RowError as error:
-            asks = _in_order(ask.trail)
-            return score | {"asks": asks, "status": "failed", "reason": error.reason, "detail": error.detail}
-        return score | {
-            "values": result.values,
-            "terms": result.terms,
-            "trace": json.dumps(result.trace, ensure_ascii=False),
-            "asks": _in_order(ask.trail),
-            "status": result.status,
-            "reason": result.reason,
-            "detail": result.detail,
-        }
+            return score | self._asked(row, ask) | {"status": "failed", "reason": error.reason, "detail": error.detail}
+        return (
+            score
+            | self._asked(row, ask)
+            | {
+                "values": result.values,
+                "terms": result.terms,
+                "trace": json.dumps(result.trace, ensure_ascii=False),
+                "status": result.status,
+                "reason": result.reason,
+                "detail": result.detail,
+            }
+        )
+
+    def _asked(self, row: dict[str, Any], ask: RowAsk) -> dict[str, Any]:
+        """What the row asked, and whether the judge was asked in a language that it is not for."""
+        strange = bool(ask.trail) and languages.outside(row["language"], self._judge.languages)
+        return {"asks": _in_order(ask.trail), "outside_judge_languages": strange}
 
     def _sums(self, scores: list[dict[str, Any]]) -> dict[str, np.ndarray]:
         return sum_scores(scores, self._metrics, self._replicates)

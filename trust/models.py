@@ -152,7 +152,7 @@ def preflight(path: str, revision: str | None = None, storage: Storage | None = 
         PreflightError: in one line what is missing and what to do.
     """
     if is_hub_id(path):
-        _check_hub(path, revision)
+        _hub_config(path, revision)
         return
     if path.startswith("package://"):
         from trust.gguf import GgufPackage
@@ -171,6 +171,26 @@ def preflight(path: str, revision: str | None = None, storage: Storage | None = 
             settings = json.loads(storage.read_bytes(join(root, "tokenizer_config.json")))
         if not settings.get("chat_template"):
             raise PreflightError(f"{path}: this model has no chat template; set prompt.chat=false to send plain text")
+
+
+def read_config(path: str, revision: str | None = None, storage: Storage | None = None) -> dict[str, Any]:
+    """The model's `config.json`; of a hub id it is fetched, and nothing else.
+
+    Raises:
+        PreflightError: there is none, or it is no JSON object.
+    """
+    where = path
+    try:
+        if is_hub_id(path):
+            data = Path(_hub_config(path, revision)).read_bytes()
+        else:
+            where = join(absolute(path), "config.json")
+            data = (storage or open_storage()).read_bytes(where)
+        return dict(json.loads(data))
+    except FileNotFoundError as error:
+        raise PreflightError(f"{path}: there is no config.json, so no model of this kind") from error
+    except (ValueError, TypeError) as error:
+        raise PreflightError(f"{where}: not a model's config.json: {error}") from error
 
 
 def is_hub_id(path: str) -> bool:
@@ -220,14 +240,15 @@ def _check_weights(file: FileInfo, storage: Storage) -> None:
         raise PreflightError(f"{file.path}: cut short: {file.size} bytes of {whole}; put the whole file there")
 
 
-def _check_hub(path: str, revision: str | None) -> None:
+def _hub_config(path: str, revision: str | None) -> str:
+    """Where the config.json of a hub model lies on this machine, once it is fetched. Raises PreflightError."""
     from huggingface_hub import hf_hub_download
     from huggingface_hub.utils import logging
 
     logging.set_verbosity_error()  # five retries without a network are one message, below
 
     try:
-        hf_hub_download(path, "config.json", revision=revision)
+        return hf_hub_download(path, "config.json", revision=revision)
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
         raise PreflightError(

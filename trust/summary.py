@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -10,13 +11,12 @@ import pyarrow as pa
 from pyarrow import csv
 
 from trust import metrics, slices, stats
-from trust.ask import judges
 from trust.evaluate import EvaluateConfig
 from trust.runs import Manifest, Run
 from trust.sums import by_term, group_of
 
-_SLICE = ("slice", "slice_value")
-_GROUP = ("dataset", "task", "model", "prompt", *_SLICE)
+_WHOLE_GROUP = ("dataset", "task", "model", "prompt")
+_GROUP = (*_WHOLE_GROUP, "slice", "slice_value")
 
 # What people look at first: label -> the key that holds it, by task.
 MAIN = {
@@ -45,19 +45,43 @@ def summarise(run: Run, manifest: Manifest, config: EvaluateConfig) -> list[dict
     than `max_failed` of the rows failed every rate is null and `withheld` says why.
 
     `judge` names who judged; `num_unreadable` counts rows of the file that never became responses; `missing` says which of
-    the four Trust-Score numbers are not there, and why.
+    the four Trust-Score numbers are not there, and why; `num_outside_judge_languages` counts rows that the judge was asked
+    about in a language that it is not for, and `outside_judge_languages` says which (`ja 12, und 3`).
     """
-    judge = judges.describe(config.judge.entails)
     lost, why = unreadable(run, config)
-    head = {"compat": config.compat, "judge": judge, "num_unreadable": lost}
+    head = {"compat": config.compat, "judge": config.judge.entails.describe(), "num_unreadable": lost}
+    spoken = _languages(run, config)
     summaries = [
-        {key: value for key, value in group.items() if key not in _SLICE} | head | flat
-        for group, flat in _by_group(run, config, why, sliced=False)
+        {key: group[key] for key in _WHOLE_GROUP}
+        | head
+        | _outside(spoken[tuple(group[key] for key in _WHOLE_GROUP)])
+        | flat
+        for group, flat in _by_group(run, config, why, "")
     ]
     for summary in summaries:
         if lacking := missing(summary, "trust_score" in config.metrics):
             summary["missing"] = lacking
     return summaries
+
+
+def _languages(run: Run, config: EvaluateConfig) -> dict[tuple[str, ...], dict[str, dict[str, int]]]:
+    """Group -> language -> its rows and those of them that are `outside` the judge's languages."""
+    by_name = {metric.name: metric for metric in metrics.build(config.metrics, config.compat)}
+    found: dict[tuple[str, ...], dict[str, dict[str, int]]] = defaultdict(dict)
+    for name, array in run.each_sum("evaluate", lambda name: group_of(name)["slice"] == slices.LANGUAGE):
+        group = group_of(name)
+        sums = by_term(by_name[group["metric"]], array[:1])
+        rows = sum(int(sums[f"rows_{status}"][0]) for status in ("scored", "na", "failed"))
+        counts = found[tuple(group[key] for key in _WHOLE_GROUP)].setdefault(group["slice_value"], Counter())
+        counts["rows"] = max(counts["rows"], rows)  # every metric has all of them
+        counts["outside"] = max(counts["outside"], int(sums["rows_outside"][0]))
+    return found
+
+
+def _outside(languages: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
+    counts = {language: rows["outside"] for language, rows in sorted(languages.items()) if rows["outside"]}
+    told = ", ".join(f"{language} {count}" for language, count in counts.items())
+    return {"num_outside_judge_languages": sum(counts.values()), "outside_judge_languages": told}
 
 
 def summarise_slices(run: Run, config: EvaluateConfig) -> list[dict[str, Any]]:
@@ -67,14 +91,14 @@ def summarise_slices(run: Run, config: EvaluateConfig) -> list[dict[str, Any]]:
     """
     _, why = unreadable(run, config)
     rows = []
-    for group, flat in _by_group(run, config, why, sliced=True):
-        n = sum(flat[key] for key in ("num_scored", "num_na", "num_failed"))
-        rows.append(group | {"n": n} | flat)
-    whole = [key for key in _GROUP if key not in _SLICE]
+    for column in config.slices:
+        for group, flat in _by_group(run, config, why, column):
+            n = sum(flat[key] for key in ("num_scored", "num_na", "num_failed"))
+            rows.append(group | {"n": n} | flat)
     return sorted(
         rows,
         key=lambda row: (
-            *(row[key] for key in whole),
+            *(row[key] for key in _WHOLE_GROUP),
             config.slices.index(row["slice"]),
             row["slice_value"] == slices.NONE,
             row["slice_value"],
@@ -83,12 +107,12 @@ def summarise_slices(run: Run, config: EvaluateConfig) -> list[dict[str, Any]]:
 
 
 def _by_group(
-    run: Run, config: EvaluateConfig, why: str, sliced: bool
+    run: Run, config: EvaluateConfig, why: str, column: str
 ) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
-    """Each group of rows, or each slice of one, with its flat numbers."""
+    """Each group of rows, or each slice of one by `column`, with its flat numbers."""
     by_name = {metric.name: metric for metric in metrics.build(config.metrics, config.compat)}
     found: dict[tuple[str, ...], dict[str, Any]] = {}
-    for name, array in run.each_sum("evaluate", lambda name: bool(group_of(name)["slice"]) == sliced):
+    for name, array in run.each_sum("evaluate", lambda name: group_of(name)["slice"] == column):
         group = group_of(name)
         flat = found.setdefault(tuple(group[key] for key in _GROUP), {})
         flat |= _flat(by_name[group["metric"]], array, group["task"], config.max_failed, why)
@@ -227,10 +251,27 @@ def show(summaries: list[dict[str, Any]]) -> None:
     for judge, mode in sorted({(s["judge"], s["compat"]) for s in summaries}):
         console.print(f"judge: {judge}   mode: {mode}", highlight=False)
     for summary in summaries:
+        if told := outside_told(summary):
+            console.print(f"{summary['dataset']}: {told}", highlight=False)
         if "withheld" in summary:
             console.print(f"{summary['dataset']}: rates withheld: {summary['withheld']}", highlight=False)
         if "missing" in summary:
             console.print(f"{summary['dataset']}: not given: {summary['missing']}", highlight=False, soft_wrap=True)
+
+
+def outside_told(summary: dict[str, Any]) -> str:
+    """What is to be said of rows in languages that the judge is not for; empty where there are none."""
+    if not summary.get("num_outside_judge_languages"):
+        return ""
+    unknown = (
+        "; a row's `language`, or data.language, tells what und is"
+        if "und " in summary["outside_judge_languages"]
+        else ""
+    )
+    return (
+        f"{summary['num_outside_judge_languages']} rows are in languages that the judge is not for "
+        f"({summary['outside_judge_languages']}): do not rely on what it says of them{unknown}"
+    )
 
 
 def _cell(summary: dict[str, Any], names: tuple[str, ...]) -> str:

@@ -47,8 +47,9 @@ def sum_scores(
 
 
 def term_names(metric: Metric) -> list[str]:
-    """The order of a metric's summed vector: its own terms, then outcome counts and questions."""
-    return [*metric.terms, "rows_scored", "rows_na", "rows_failed", "questions"]
+    """The order of a metric's summed vector: its own terms, then counts of outcomes, of rows in languages that the judge is
+    not for, and of questions."""
+    return [*metric.terms, "rows_scored", "rows_na", "rows_failed", "rows_outside", "questions"]
 
 
 def by_term(metric: Metric, sums: np.ndarray) -> dict[str, np.ndarray]:
@@ -67,6 +68,7 @@ def _terms(scores: Sequence[Mapping[str, Any]], metric: Metric) -> np.ndarray:
     matrix = np.zeros((len(scores), len(column)))
     for i, score in enumerate(scores):
         extra = {f"rows_{score['status']}": 1.0, "questions": float(score["draw"] == 0)}
+        extra["rows_outside"] = float(score["outside_judge_languages"])
         for name, value in ((score.get("terms") or {}) | extra).items():
             matrix[i, column[name]] = value
     return matrix

@@ -78,6 +78,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             pa.field("terms", pa.map_(pa.string(), pa.float64())),
             pa.field("trace", pa.string()),
             pa.field("asks", pa.list_(ASKED)),
+            pa.field("outside_judge_languages", pa.bool_()),
             *_OUTCOME,
         ]
     ),

@@ -1,15 +1,50 @@
 """Which backend answers `entails`: its config, its fingerprint, and how it is built in an actor."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from trust import config as configs
-from trust import models
-from trust.ask.lexical import LexicalConfig, LexicalJudge
-from trust.ask.t5 import T5Config, T5Judge, judge_fingerprint
+from trust.ask.lexical import LexicalConfig
+from trust.ask.nli import NliConfig
+from trust.ask.t5 import T5Config
 from trust.storage import Storage
 
-CHOICES: dict[str, type] = {"t5": T5Config, "lexical": LexicalConfig}
+CHOICES: dict[str, type] = {"t5": T5Config, "nli": NliConfig, "lexical": LexicalConfig}
+
+
+class EntailsConfig(Protocol):
+    """What the config of each backend says of it, with no model loaded. A judge is one module with such a dataclass, a line
+    in `CHOICES`, a file in `conf/judge/entails` and a test.
+
+    Attributes:
+        languages: primary BCP 47 tags of what it is for; None is any.
+        gpus: an actor's share of GPUs; None takes one where the cluster has one now.
+        all_cpus: whether it keeps all CPUs busy that it is given.
+    """
+
+    languages: list[str] | None
+    gpus: float | None
+    all_cpus: bool
+
+    def describe(self) -> str:
+        """The judge in words, for summaries and reports."""
+        ...
+
+    def preflight(self, storage: Storage | None = None) -> None:
+        """Whether all that it needs is there. Raises PreflightError."""
+        ...
+
+    def fingerprint(self, storage: Storage | None = None) -> str:
+        """Identity of its answers."""
+        ...
+
+    def for_actor(self, cpus: int) -> dict[str, Any]:
+        """Plain values that hold in an actor of `cpus` CPUs, wherever it runs."""
+        ...
+
+    def load(self, storage: Storage | None = None) -> Any:
+        """The backend (trust.ask.runner) with its model loaded; it has `languages` too."""
+        ...
 
 
 @dataclass
@@ -25,40 +60,10 @@ def build_entails(values: dict[str, Any], storage: Storage | None = None) -> Any
     Args:
         storage: the door to a model on s3://; None builds one from the environment.
     """
-    kind: type[T5Config] | type[LexicalConfig] = CHOICES[values["backend"]]
-    config = configs.build(kind, values, "judge.entails")
-    return T5Judge(config, storage) if isinstance(config, T5Config) else LexicalJudge(config)
+    config: EntailsConfig = configs.build(CHOICES[values["backend"]], values, "judge.entails")
+    return config.load(storage)
 
 
-def for_actor(config: T5Config | LexicalConfig, cpus: int) -> dict[str, Any]:
-    """Plain config values that hold in an actor of `cpus` CPUs, wherever it runs."""
-    values = configs.plain(config)
-    if isinstance(config, T5Config):
-        values["threads"] = config.threads or cpus
-        values["model"] = models.portable(config.model)
-    return values
-
-
-def entails_fingerprint(config: T5Config | LexicalConfig, storage: Storage | None = None) -> str:
-    """Identity of the judge's answers, without loading it."""
-    if isinstance(config, T5Config):
-        return judge_fingerprint(config, storage)
-    return LexicalJudge(config).fingerprint
-
-
-def preflight(config: T5Config | LexicalConfig, storage: Storage | None = None) -> None:
-    """Whether the judge's model is there. Raises PreflightError."""
-    if isinstance(config, T5Config):
-        models.preflight(config.model, config.revision, storage)
-
-
-def describe(config: T5Config | LexicalConfig) -> str:
-    """The judge in words, for summaries and reports."""
-    if isinstance(config, T5Config):
-        return f"t5 {config.model}" + (f"@{config.revision}" if config.revision else "") + f" {config.dtype}"
-    return f"lexical (word recall >= {config.threshold:g}, no model: for smoke runs)"
-
-
-def identity(config: JudgeConfig, storage: Storage | None = None) -> dict[str, str]:
-    """What of the judges changes results."""
-    return {"entails": entails_fingerprint(config.entails, storage)}
+def identity(config: JudgeConfig, storage: Storage | None = None) -> dict[str, Any]:
+    """What of the judges changes results: their answers, and which rows are marked as none of theirs."""
+    return {"entails": config.entails.fingerprint(storage), "languages": config.entails.languages}

@@ -4,11 +4,13 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
+from trust import config as configs
 from trust.ask import Verdict
 from trust.errors import ConfigError
 from trust.fingerprint import fingerprint
+from trust.storage import Storage
 
 _WORD = re.compile(r"\w+")
 # Scripts written without spaces: one character is the unit there, a run of letters elsewhere.
@@ -27,9 +29,28 @@ class LexicalConfig:
     threshold: float = 0.8
     batch_size: int = 256
 
+    languages: ClassVar[list[str] | None] = None  # words are words in any of them
+    gpus: ClassVar[float] = 0.0
+    all_cpus: ClassVar[bool] = False
+
     def __post_init__(self) -> None:
         if not 0 < self.threshold <= 1:
             raise ConfigError(f"judge.entails.threshold={self.threshold}: a share above 0, at most 1")
+
+    def describe(self) -> str:
+        return f"lexical (word recall >= {self.threshold:g}, no model: for smoke runs)"
+
+    def preflight(self, storage: Storage | None = None) -> None:
+        """Nothing is needed."""
+
+    def fingerprint(self, storage: Storage | None = None) -> str:
+        return fingerprint({"backend": "lexical", "threshold": self.threshold, "version": 1})
+
+    def for_actor(self, cpus: int) -> dict[str, Any]:
+        return configs.plain(self)
+
+    def load(self, storage: Storage | None = None) -> "LexicalJudge":
+        return LexicalJudge(self)
 
 
 class LexicalJudge:
@@ -37,8 +58,9 @@ class LexicalJudge:
 
     def __init__(self, config: LexicalConfig) -> None:
         self.batch_size = config.batch_size
+        self.languages = config.languages
         self.threshold = config.threshold
-        self.fingerprint = fingerprint({"backend": "lexical", "threshold": config.threshold, "version": 1})
+        self.fingerprint = config.fingerprint()
 
     def answer_batch(self, inputs: Sequence[dict[str, Any]]) -> list[Verdict]:
         answers = []

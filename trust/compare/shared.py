@@ -20,7 +20,7 @@ from trust.report.sample import stream
 from trust.runs import halves, joined
 from trust.sums import WHOLE, group_of, sum_scores
 
-_COLUMNS = ["sample_id", "draw", *WHOLE, "slices", "terms", "status"]
+_COLUMNS = ["sample_id", "draw", *WHOLE, "slices", "terms", "status", "outside_judge_languages"]
 _BATCH = 256
 _SHOWN = 3
 

@@ -13,7 +13,6 @@ from markupsafe import Markup
 
 from trust import config as configs
 from trust import summary as summaries
-from trust.ask import judges
 from trust.ask.lexical import LexicalConfig
 from trust.errors import PreflightError
 from trust.evaluate import EvaluateConfig
@@ -63,11 +62,12 @@ def write_report(run: Run, max_rows: int = rows.MAX_ROWS, max_bytes: int = rows.
     page = _render(
         run=run.name,
         finished=manifest.finished,
-        judge=judges.describe(config.judge.entails),
+        judge=config.judge.entails.describe(),
         lexical=lexical,
         mode=_MODES[config.compat],
         withheld=[(s["dataset"], s["withheld"]) for s in found if s.get("withheld")],
         missing=[(s["dataset"], s["missing"]) for s in found if s.get("missing")],
+        outside=[(s["dataset"], told) for s in found if (told := summaries.outside_told(s))],
         models=sorted({group[2] for group in tallies}),
         datasets=sorted({group[0] for group in tallies}),
         jobs=[origin.describe(where, m, tallies) for where, m in sources],

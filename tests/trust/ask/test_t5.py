@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from trust.ask import bf16
-from trust.ask.t5 import T5Config, T5Judge, _chunks, _cut
+from trust.ask.t5 import T5Config, T5Judge, _cut
 
 
 @pytest.fixture(scope="module")
@@ -60,15 +60,6 @@ def test_a_cut_input_is_marked(shared: Path, pairs: list[dict]) -> None:
     short = T5Judge(T5Config(model=str(shared / "models" / "tiny_true_nli"), max_length=32, threads=2))
     (verdict,) = short.answer_batch(pairs[:1])
     assert verdict.truncated
-
-
-def test_chunks_stay_within_the_token_budget_and_lose_nothing() -> None:
-    lengths = [5, 100, 7, 30, 100, 1]
-    groups = _chunks(lengths, 200)
-    assert sorted(index for group in groups for index in group) == list(range(6))
-    for group in groups:
-        assert len(group) * max(lengths[i] for i in group) <= 200
-    assert _chunks([500], 200) == [[0]], "a single long input still runs"
 
 
 def test_a_cut_keeps_the_end_mark() -> None:

@@ -1,0 +1,135 @@
+"""What judges have in common that are Transformers models in the actor: options, loading, batches by padded tokens."""
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from trust import config as configs
+from trust import models
+from trust.ask import AskFailed, Verdict, bf16, languages
+from trust.errors import ConfigError
+from trust.storage import Storage, is_s3
+
+_BATCH_TOKENS = {"cuda": 16_384, "cpu": 2_048}
+
+Encoded = tuple[dict[str, list[int]], bool]  # the tokenizer's lists for one pair, and whether it was cut
+
+
+@dataclass
+class TransformerConfig:
+    """Options of a judge that is a Transformers model.
+
+    Attributes:
+        model: hub id, folder, s3:// folder or package:// address.
+        revision: of a hub model; recorded, and part of the judge's fingerprint.
+        dtype: bfloat16, float16 or float32.
+        max_length: tokens an input is cut to.
+        batch_size: pairs a batch at most.
+        max_batch_tokens: padded tokens a batch at most, so that long premises do not exhaust memory; null is 16,384 on
+            a GPU and 2,048 on a CPU, which is busy by then and would only compute more padding.
+        gpus: an actor's share of GPUs; null takes one where the cluster has one now, else none.
+        threads: CPU threads; null shares the machine's among the actors.
+        languages: what the model was trained for (primary BCP 47 tags); null is any. Says which rows are marked.
+    """
+
+    backend: str = ""
+    model: str = ""
+    revision: str | None = None
+    dtype: str = "float32"
+    max_length: int | None = None
+    batch_size: int = 32
+    max_batch_tokens: int | None = None
+    gpus: float | None = None
+    threads: int | None = None
+    languages: list[str] | None = None
+
+    all_cpus: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        configs.one_of("judge.entails.dtype", self.dtype, ("bfloat16", "float16", "float32"))
+        for key in ("batch_size", "max_batch_tokens"):
+            value = getattr(self, key)
+            if value is not None and value < 1:
+                raise ConfigError(f"judge.entails.{key}={value}: must be at least 1")
+        languages.check(self.languages)
+
+    def describe(self) -> str:
+        return f"{self.backend} {self.model}" + (f"@{self.revision}" if self.revision else "") + f" {self.dtype}"
+
+    def preflight(self, storage: Storage | None = None) -> None:
+        models.preflight(self.model, self.revision, storage)
+
+    def for_actor(self, cpus: int) -> dict[str, Any]:
+        return configs.plain(self) | {"threads": self.threads or cpus, "model": models.portable(self.model)}
+
+    def fingerprint(self, storage: Storage | None = None) -> str:
+        raise NotImplementedError
+
+
+class TransformerJudge(ABC):
+    """Loads tokenizer and model in the actor and answers batches; a judge says how a pair is written and read.
+
+    Args:
+        storage: the door to a model on s3://; None builds one from the environment.
+    """
+
+    def __init__(self, config: TransformerConfig, storage: Storage | None = None) -> None:
+        import torch
+        from transformers import AutoTokenizer
+
+        folder = models.fetch(config.model, config.revision, storage)
+        self.batch_size = config.batch_size
+        self.languages = config.languages
+        # Of the copy on this node: the same content, and nothing is read from the storage again.
+        copy = replace(config, model=folder) if is_s3(config.model) else config
+        self.fingerprint = copy.fingerprint(storage)
+        self._torch = torch
+        self._device = "cuda" if torch.cuda.is_available() else "cpu"
+        self._batch_tokens = config.max_batch_tokens or _BATCH_TOKENS[self._device]
+        if self._device == "cpu":
+            torch.set_num_threads(config.threads or os.cpu_count() or 1)
+        options = {"revision": config.revision, "trust_remote_code": False}
+        self._tokenizer = AutoTokenizer.from_pretrained(folder, **options)
+        model = self._load(folder, dtype=getattr(torch, config.dtype), **options)
+        self._model = model.to(self._device).eval()
+        if self._device == "cpu" and config.dtype == "bfloat16" and bf16.without_instructions():
+            bf16.multiply_in_float32(self._model)
+
+    def answer_batch(self, inputs: Sequence[dict[str, Any]]) -> list[Verdict | AskFailed]:
+        answers: dict[int, Verdict | AskFailed] = {}
+        rows: dict[int, Encoded] = {}
+        for i, encoded in enumerate(self._encode(inputs)):
+            if isinstance(encoded, AskFailed):
+                answers[i] = encoded
+            else:
+                rows[i] = encoded
+        lengths = {i: len(row["input_ids"]) for i, (row, _) in rows.items()}
+        for group in chunks(lengths, self._batch_tokens):
+            for i, (label, p_yes) in zip(group, self._step([rows[i][0] for i in group]), strict=True):
+                answers[i] = Verdict(label, p_yes, truncated=rows[i][1])
+        return [answers[i] for i in range(len(inputs))]
+
+    @abstractmethod
+    def _load(self, folder: str, **options: Any) -> Any:
+        """The model, on the CPU."""
+
+    @abstractmethod
+    def _encode(self, inputs: Sequence[dict[str, Any]]) -> list[Encoded | AskFailed]:
+        """Each pair as tokens, cut where it is too long."""
+
+    @abstractmethod
+    def _step(self, rows: list[dict[str, list[int]]]) -> list[tuple[int, float]]:
+        """Label and p_yes of pairs that share one forward pass."""
+
+
+def chunks(lengths: dict[int, int], budget: int) -> list[list[int]]:
+    """Keys in groups of like length whose padded size stays within `budget` tokens."""
+    groups: list[list[int]] = []
+    for key in sorted(lengths, key=lengths.__getitem__, reverse=True):
+        if groups and (len(groups[-1]) + 1) * lengths[groups[-1][0]] <= budget:
+            groups[-1].append(key)
+        else:
+            groups.append([key])
+    return groups
