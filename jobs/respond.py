@@ -1,6 +1,7 @@
 """python -m jobs.respond model=smollm2 prompt=auto run=demo
 
-Generates cited answers to the prepared samples of a run with vLLM, and writes the table responses.
+Generates cited answers to the prepared samples of a run, with vLLM or from an endpoint (engine=openai), and writes the table
+responses.
 """
 
 from trust.cli import main

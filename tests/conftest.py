@@ -15,7 +15,8 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 S3_SECRET = "never-to-be-written-down"
 S3_KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": S3_SECRET, "AWS_DEFAULT_REGION": "us-east-1"}
-os.environ.update(S3_KEYS)  # before Ray starts, so that its workers have them
+API_KEY, API_KEY_ENV = "sk-never-to-be-written-down-either", "TRUST_TEST_API_KEY"
+os.environ.update(S3_KEYS | {API_KEY_ENV: API_KEY})  # before Ray starts, so that its workers have them
 
 REPO = Path(__file__).resolve().parents[1]
 SHARED = Path(os.environ.get("TRUST_SHARED", REPO.parent / "shared"))

@@ -4,6 +4,7 @@ from collections import Counter
 
 import pyarrow.compute as pc
 
+from trust.ask import SERVED
 from trust.config import JobConfig
 from trust.errors import TooManyFailed
 from trust.runs import Manifest, Run
@@ -13,6 +14,11 @@ def print_counts(manifest: Manifest, run: Run) -> None:
     """What became of the rows, and where the tables lie."""
     counts = ", ".join(f"{count} {status}" for status, count in sorted(manifest.counts.items(), reverse=True))
     print(f"{manifest.job}: {counts}")
+    for key, number in sorted(manifest.totals.items()):
+        if key.startswith(SERVED):
+            print(f"  answered by {key.removeprefix(SERVED)}: {number:.0f}")
+    if "cost" in manifest.totals:
+        print(f"  cost: {manifest.totals['cost']:.6g}")
     for table, parts in sorted(manifest.tables.items()):
         print(f"  {table}: {sum(part['rows'] for part in parts)} rows in {run.path(table)}")
 

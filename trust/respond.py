@@ -9,11 +9,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from trust import cluster, models, tables
-from trust.ask import Ask, engine
-from trust.ask.engine import EngineConfig
+from trust import cluster, cost, tables
+from trust.ask import Ask, engines
 from trust.ask.runner import Ledger, Runner
-from trust.ask.vllm import VllmBackend
 from trust.config import AskingJobConfig, plain
 from trust.errors import ConfigError, PreflightError, RowError
 from trust.execute import execute
@@ -79,7 +77,7 @@ class RespondConfig(AskingJobConfig):
     """
 
     model: ModelConfig
-    engine: EngineConfig
+    engine: Any = field(metadata={"choices": engines.CHOICES, "by": "backend"})
     prompt: PromptConfig
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
     from_run: str | None = None
@@ -90,15 +88,16 @@ def run_respond(config: RespondConfig) -> Manifest:
 
     Raises:
         ConfigError, PreflightError: prompt, model, samples or room are not there; nothing has been loaded then.
+        JobStopped: `engine.cost_limit` was reached before every row was answered.
     """
     run = Run.of(config)
     run.storage.preflight(run.root)
     parts, inputs = Run.of(config, config.from_run).inputs("samples", "jobs.prepare")
-    engine.check_extra(config.engine.extra)
-    models.preflight(config.model.path, config.model.revision, run.storage, chat=config.prompt.chat)
+    engine: engines.CompleteConfig = config.engine
+    engine.preflight(config.model, run.storage, config.prompt.chat, config.sampling.of("preflight", 0))
     prompt = Prompt.load(config.prompt, run.storage)
     cluster.connect(config.cluster)
-    gpus = config.engine.gpus
+    cpus = cluster.node_cpus(config.cluster) if engine.all_cpus and not engine.gpus else 1.0
     plan = Plan(
         job="respond",
         identity={"inputs": inputs, **identity(config, prompt)},
@@ -106,17 +105,23 @@ def run_respond(config: RespondConfig) -> Manifest:
         worker="trust.respond:RespondWorker",
         worker_config=worker_config(config, prompt),
         config=plain(config),
-        cpus=config.cluster.actor_cpus or (1.0 if gpus else cluster.node_cpus(config.cluster)),
-        gpus=gpus,
-        rows_in_flight=-(-config.engine.requests_in_flight // config.sampling.draws),
+        cpus=config.cluster.actor_cpus or cpus,
+        gpus=engine.gpus,
+        rows_in_flight=-(-engine.requests_in_flight // config.sampling.draws),
     )
-    return execute(plan, run, config, config.retry_failed)
+    plan.worker_config["budget"] = cost.share(engine.cost_limit, plan, run, config)
+    manifest = execute(plan, run, config, config.retry_failed)
+    cost.check(engine.cost_limit, manifest)
+    return manifest
 
 
 def identity(config: RespondConfig, prompt: Prompt) -> dict[str, Any]:
     """All of `config` that changes results (plain JSON types); the input's is the caller's to add."""
     return {
-        "model": {"name": config.model.name, **engine.identity(config.model, config.engine, asdict(config.storage))},
+        "model": {
+            "name": config.model.name,
+            **config.engine.identity(config.model, open_storage(config=config.storage)),
+        },
         "prompt": prompt.identity(),
         "sampling": asdict(config.sampling),
     }
@@ -125,7 +130,7 @@ def identity(config: RespondConfig, prompt: Prompt) -> dict[str, Any]:
 def worker_config(config: RespondConfig, prompt: Prompt) -> dict[str, Any]:
     """What `RespondWorker` is built from: plain containers, absolute paths, no file of the driver's but the model."""
     model = plain(config.model)
-    model["path"] = models.portable(model["path"])
+    model["path"] = config.engine.portable(model["path"])
     return {
         "model": model,
         "engine": plain(config.engine),
@@ -176,7 +181,7 @@ class RespondWorker:
         self._prompt = Prompt.from_plain(config["prompt"])
         self._sampling = SamplingConfig(**config["sampling"])
         self._model_name: str = config["model"]["name"]
-        self._backend = VllmBackend(config)
+        self._backend = engines.load(config, self._storage)
         if self._prompt.config.chat and not self._backend.has_chat_template:
             raise PreflightError(f"model {self._model_name} has no chat template; set prompt.chat=false")
         self._runner = Runner({"complete": self._backend})
@@ -192,8 +197,12 @@ class RespondWorker:
             keys = {(row["sample_id"], row["draw"]) for row in again}
             wanted = [(row, draw) for row, draw in wanted if (row["sample_id"], draw) in keys]
         result = unit_result(await asyncio.gather(*(self._one(row, draw, ledger) for row, draw in wanted)))
+        result.totals |= ledger.totals
         if again is not None:
             result.counts = changed(result.counts, again)
+            reasons = Counter(result.totals)
+            reasons.subtract(_reasons(again))
+            result.totals = dict(reasons)
         return result
 
     async def _one(self, row: dict[str, Any], draw: int, ledger: Ledger) -> dict[str, Any]:
@@ -208,4 +217,11 @@ def unit_result(responses: list[dict[str, Any]]) -> UnitResult:
     """The responses of a unit as its table, counts and totals."""
     totals = {key: float(sum(row.get(key) or 0 for row in responses)) for key in ("prompt_tokens", "output_tokens")}
     counts = Counter(row["status"] for row in responses)
-    return UnitResult({"responses": tables.to_table("responses", responses)}, dict(counts), totals)
+    return UnitResult(
+        {"responses": tables.to_table("responses", responses)}, dict(counts), totals | _reasons(responses)
+    )
+
+
+def _reasons(responses: list[dict[str, Any]]) -> dict[str, float]:
+    failed = (row["reason"] for row in responses if row["status"] == "failed")
+    return {f"failed:{reason}": float(count) for reason, count in Counter(failed).items()}

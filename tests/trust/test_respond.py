@@ -191,7 +191,7 @@ class FakeBackend:
     fingerprint = "0" * 16
     has_chat_template = True
 
-    def __init__(self, config: dict[str, Any]) -> None:
+    def __init__(self, config: dict[str, Any], storage: Storage) -> None:
         json.dumps(config)  # what crosses to an actor is plain data
         self.closed = False
 
@@ -220,7 +220,7 @@ def test_a_worker_answers_units(
     config: RespondConfig, prompt: Prompt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two units at once on one loop: every row and draw answered, one overlong row failed, each answer in the call log."""
-    monkeypatch.setattr("trust.respond.VllmBackend", FakeBackend)
+    monkeypatch.setattr("trust.ask.engines.load", FakeBackend)
     log = tmp_path / "log"
     log.mkdir()
     monkeypatch.setenv("TRUST_CALL_LOG", str(log))
@@ -255,7 +255,7 @@ def test_a_worker_answers_units(
 def test_a_retry_asks_only_for_what_failed(
     config: RespondConfig, prompt: Prompt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trust.respond.VllmBackend", FakeBackend)
+    monkeypatch.setattr("trust.ask.engines.load", FakeBackend)
     rows = [{**ROW, "sample_id": f"d:{n}", "question": f"{text}?"} for n, text in enumerate(["One", "Two"])]
     samples, before = str(tmp_path / "samples.parquet"), str(tmp_path / "before.parquet")
     Storage().write_table(samples, tables.to_table("samples", rows))

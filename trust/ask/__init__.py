@@ -6,10 +6,13 @@ already is the runner's business (`trust.ask.runner`). Nothing here imports a mo
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from trust.errors import RowError
+
+SERVED = "served:"  # in totals, before the name of the model that answered
 
 
 @dataclass(frozen=True)
@@ -29,16 +32,31 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Completion:
-    """Answer to `complete`: the text, why it ended (`stop`, `length`) and token counts."""
+    """Answer to `complete`.
+
+    Attributes:
+        finish_reason: why it ended (`stop`, `length`).
+        prompt_tokens, output_tokens: None where an endpoint does not say.
+        totals: additive numbers of this request for the manifest (cost, retries, which model answered).
+    """
 
     text: str
     finish_reason: str
-    prompt_tokens: int
-    output_tokens: int
+    prompt_tokens: int | None
+    output_tokens: int | None
+    totals: Mapping[str, float] = field(default_factory=dict)
 
 
 class AskFailed(RowError):
-    """A model could not answer. The row that asked becomes a failed row."""
+    """A model could not answer. The row that asked becomes a failed row.
+
+    Args:
+        totals: additive numbers of the request for the manifest: a failed one may have cost something.
+    """
+
+    def __init__(self, reason: str, detail: str, totals: Mapping[str, float] | None = None) -> None:
+        super().__init__(reason, detail)
+        self.totals = dict(totals or {})
 
 
 class Ask(Protocol):

@@ -3,13 +3,13 @@
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, ClassVar
 
 from trust import models
 from trust.config import one_of
 from trust.errors import ConfigError
 from trust.models import ModelConfig
-from trust.storage import open_storage
+from trust.storage import Storage
 
 _GIB = 1 << 30
 # Set by this module, from options of their own or because nothing else is safe or works in an actor.
@@ -50,6 +50,7 @@ class EngineConfig:
         extra: further arguments of the installed vLLM's AsyncEngineArgs, by its names.
     """
 
+    backend: str = "vllm"
     device: str = "gpu"
     tensor_parallel: int = 1
     dtype: str | None = None
@@ -60,6 +61,9 @@ class EngineConfig:
     enforce_eager: bool = False
     seed: int = 0
     extra: dict[str, Any] = field(default_factory=dict)
+
+    all_cpus: ClassVar[bool] = True
+    cost_limit: ClassVar[float | None] = None
 
     @property
     def requests_in_flight(self) -> int:
@@ -84,6 +88,18 @@ class EngineConfig:
     def gpus(self) -> int:
         """GPUs that an actor with this engine takes."""
         return self.tensor_parallel if self.device == "gpu" else 0
+
+    def portable(self, path: str) -> str:
+        """The model's address as it holds in an actor."""
+        return models.portable(path)
+
+    def preflight(self, model: ModelConfig, storage: Storage, chat: bool, sampling: Mapping[str, Any]) -> None:
+        """Whether the options are vLLM's and the model is there; nothing is loaded. Raises ConfigError, PreflightError."""
+        check_extra(self.extra)
+        models.preflight(model.path, model.revision, storage, chat=chat)
+
+    def identity(self, model: ModelConfig, storage: Storage | None = None) -> dict[str, Any]:
+        return identity(model, self, storage)
 
 
 def engine_args(model_dir: str, engine: EngineConfig, model: ModelConfig | None = None) -> dict[str, Any]:
@@ -143,12 +159,12 @@ def check_extra(extra: Iterable[str], known: Iterable[str] | None = None) -> Non
             raise ConfigError(f"engine.extra.{key}: unknown to vLLM" + (f"; did you mean {near[0]}?" if near else ""))
 
 
-def identity(model: ModelConfig, engine: EngineConfig, storage: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def identity(model: ModelConfig, engine: EngineConfig, storage: Storage | None = None) -> dict[str, Any]:
     """What of model and engine changes answers (plain JSON types), for fingerprints."""
     args = engine_args("", engine, model)
     return {
         "backend": "vllm",
-        "content": models.fingerprint(model.path, model.revision, open_storage(config=dict(storage or {}))),
+        "content": models.fingerprint(model.path, model.revision, storage),
         "dtype": args["dtype"],
         "max_model_len": args.get("max_model_len"),
         "chat_template_kwargs": model.chat_template_kwargs,

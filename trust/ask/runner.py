@@ -51,12 +51,14 @@ class Ledger:
     Attributes:
         counts: asked (sent to a model), repeated (asked in this actor before), reused (known from the verdict store),
             failed, truncated.
+        totals: additive numbers of the requests, as their backends give them.
         verdicts: hash -> rows of the verdicts table, all that this unit used.
         new: hashes that were asked here, not known before.
     """
 
     judge: str = ""
     counts: Counter[str] = field(default_factory=Counter)
+    totals: Counter[str] = field(default_factory=Counter)
     verdicts: dict[str, dict[str, Any]] = field(default_factory=dict)
     new: set[str] = field(default_factory=set)
     seconds: float = 0.0
@@ -92,8 +94,12 @@ class Runner:
             started = time.monotonic()
             try:
                 answer = await self._streams[name].answer(inputs)
+            except AskFailed as error:
+                ledger.totals.update(error.totals)
+                raise
             finally:
                 ledger.seconds += time.monotonic() - started
+            ledger.totals.update(answer.totals)
         self._log.write(name, inputs)
         return answer
 

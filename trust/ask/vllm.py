@@ -14,7 +14,7 @@ from trust.ask.engine import EngineConfig, check_extra, engine_args, identity
 from trust.errors import PreflightError
 from trust.fingerprint import fingerprint
 from trust.models import ModelConfig
-from trust.storage import open_storage
+from trust.storage import Storage
 
 
 class BackendDead(RuntimeError):
@@ -25,18 +25,17 @@ class VllmBackend:
     """An engine and its tokenizer. Use it from one event loop.
 
     Args:
-        config: `model` (ModelConfig), `engine` (EngineConfig), and `storage` where the model lies on s3://, as plain
-            containers.
+        config: `model` (ModelConfig) and `engine` (EngineConfig), as plain containers.
+        storage: the door to a model on s3://; None builds one from the environment.
 
     Raises:
         PreflightError: model or engine cannot be used; says why.
     """
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        self._config = config
+    def __init__(self, config: Mapping[str, Any], storage: Storage | None = None) -> None:
+        self._storage = storage
         self.model = ModelConfig(**config["model"])
         self.engine_config = EngineConfig(**config["engine"])
-        storage = open_storage(config=config.get("storage"))
         directory = models.fetch(self.model.path, self.model.revision, storage)
         _set_environment(directory)
         args = engine_args(directory, self.engine_config, self.model)
@@ -57,7 +56,7 @@ class VllmBackend:
     @cached_property
     def fingerprint(self) -> str:
         """16 hex digits over all that changes answers."""
-        return fingerprint(identity(self.model, self.engine_config, self._config.get("storage")))
+        return fingerprint(identity(self.model, self.engine_config, self._storage))
 
     @property
     def has_chat_template(self) -> bool:

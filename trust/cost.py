@@ -1,0 +1,32 @@
+"""What a run may cost: how much of it is left to each actor, and what is said once it is spent.
+
+Rows that were not asked about for that reason are failed rows, so that nothing that was paid for is lost.
+"""
+
+from trust.config import AskingJobConfig
+from trust.errors import JobStopped
+from trust.runs import Manifest, Plan, Run
+from trust.units import UnitStore
+
+REASON = "cost_limit"  # of the rows that were not asked about
+
+
+def share(limit: float | None, plan: Plan, run: Run, config: AskingJobConfig) -> float | None:
+    """What one actor may still spend of `limit`, by the receipts of the run so far; None for no limit."""
+    if limit is None:
+        return None
+    spent = 0.0
+    if not config.overwrite:
+        store = UnitStore(run.storage, run.root, plan.job, plan.fingerprint)
+        spent = sum(receipt.totals.get("cost", 0.0) for receipt in store.receipts(sorted(store.finished())))
+    return (limit - spent) / config.cluster.max_actors
+
+
+def check(limit: float | None, manifest: Manifest) -> None:
+    """Raises JobStopped where rows were not asked about since the limit was reached."""
+    if unasked := manifest.totals.get(f"failed:{REASON}"):
+        raise JobStopped(
+            f"engine.cost_limit={limit or 0:g} is reached: {manifest.totals.get('cost', 0):.6g} is spent, and {unasked:.0f} "
+            "rows were not asked about. What is answered is kept: raise the limit and start again with retry_failed=true "
+            "for the rest"
+        )
