@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trust import cluster, metrics, slices, tables
+from trust import cluster, cost, metrics, slices, tables
 from trust import config as configs
 from trust.ask import judges, languages
 from trust.ask.runner import Ledger, RowAsk, Runner
@@ -78,10 +78,11 @@ def run_evaluate(config: EvaluateConfig) -> Manifest:
 
     Raises:
         PreflightError: no responses, no judge, no room; nothing has been loaded then.
+        JobStopped: the judge's `cost_limit` was reached before every row was scored.
     """
     run = Run.of(config)
     run.storage.preflight(run.root)
-    judge = config.judge.entails
+    judge: judges.EntailsConfig = config.judge.entails
     if not config.data.path:
         _responses(config)
     judge.preflight(run.storage)
@@ -126,8 +127,10 @@ def run_evaluate(config: EvaluateConfig) -> Manifest:
         # Enough asks for full batches of like length, but few enough rows that a kill loses little.
         rows_in_flight=min(32, max(8, sum(unit.rows for unit in units) // 40)),
     )
+    plan.worker_config["budget"] = cost.share(judge.cost_limit, plan, run, config)
     manifest = execute(plan, run, config, config.retry_failed)
     _care_for(VerdictStore(run.storage, absolute(config.storage.root), plan.identity["judge"]["entails"]), manifest)
+    cost.check(judge.cost_limit, manifest)
     return manifest
 
 
@@ -164,12 +167,12 @@ class EvaluateWorker:
         self._metrics = metrics.build(config["metrics"], config["compat"])
         self._slices = sorted({slices.LANGUAGE, *config["slices"]})  # summaries tell of languages in any case
         self._replicates = config["replicates"]
-        self._judge = judges.build_entails(config["judge"], self._storage)
+        self._judge = judges.build_entails(config["judge"], self._storage, config.get("budget"))
         self._runner = Runner({"entails": self._judge})
         self._verdicts = VerdictStore(self._storage, config["root"], self._judge.fingerprint)
 
     async def close(self) -> None:
-        """Nothing to end: the judge goes with the actor."""
+        self._judge.close()
 
     async def work(self, unit: Unit) -> UnitResult:
         rows = await asyncio.to_thread(read_rows, unit, self._storage)
@@ -203,6 +206,7 @@ class EvaluateWorker:
             },
             counts=counts,
             totals={f"asks_{key}": float(ledger.counts[key]) for key in ASKS}
+            | ledger.totals
             | {"judge_seconds": ledger.seconds}
             | {f"{_UNREADABLE}{path}": 1.0 for path in self._verdicts.unreadable}
             | dict(reasons),

@@ -98,10 +98,16 @@ def test_every_option_of_every_group_composes_and_validates() -> None:
 
 
 def _mandatory(file: Path, group: str) -> list[str]:
-    content = yaml.safe_load(file.read_text())
-    group = group.replace("/", ".")
-    values = {"base_url": "http://host/v1"}
-    return [f"{group}.{key}={values.get(key, 'x')}" for key, value in content.items() if value == "???"]
+    def below(content: dict, path: str) -> list[str]:
+        words = []
+        for key, value in content.items():
+            if isinstance(value, dict):
+                words += below(value, f"{path}.{key}")
+            elif value == "???":
+                words.append(f"{path}.{key}={'http://host/v1' if key == 'base_url' else 'x'}")
+        return words
+
+    return below(yaml.safe_load(file.read_text()), group.replace("/", "."))
 
 
 def test_every_config_opens_with_a_comment_and_a_command() -> None:

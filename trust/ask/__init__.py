@@ -23,11 +23,15 @@ class Verdict:
         label: 1 if the premise entails the hypothesis, else 0.
         p_yes: the judge's probability of "yes", 0 to 1 (for the lexical judge: word recall).
         truncated: whether the judge had to cut its input.
+        raw: what a language model wrote.
+        totals: additive numbers of the requests behind it, for the manifest.
     """
 
     label: int
     p_yes: float
     truncated: bool = False
+    raw: str | None = None
+    totals: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,7 @@ class Completion:
         finish_reason: why it ended (`stop`, `length`).
         prompt_tokens, output_tokens: None where an endpoint does not say.
         totals: additive numbers of this request for the manifest (cost, retries, which model answered).
+        first_tokens: the likeliest first tokens with their log-probabilities, where they were asked for and told.
     """
 
     text: str
@@ -45,6 +50,7 @@ class Completion:
     prompt_tokens: int | None
     output_tokens: int | None
     totals: Mapping[str, float] = field(default_factory=dict)
+    first_tokens: tuple[tuple[str, float], ...] = ()
 
 
 class AskFailed(RowError):
@@ -52,11 +58,15 @@ class AskFailed(RowError):
 
     Args:
         totals: additive numbers of the request for the manifest: a failed one may have cost something.
+        raw: what the model wrote.
     """
 
-    def __init__(self, reason: str, detail: str, totals: Mapping[str, float] | None = None) -> None:
+    def __init__(
+        self, reason: str, detail: str, totals: Mapping[str, float] | None = None, raw: str | None = None
+    ) -> None:
         super().__init__(reason, detail)
         self.totals = dict(totals or {})
+        self.raw = raw
 
 
 class Ask(Protocol):

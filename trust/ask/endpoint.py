@@ -16,7 +16,7 @@ from trust.storage import Storage
 NO_KEY = "none"  # the client insists on some
 
 _SAMPLING = ("temperature", "top_p", "max_tokens", "seed", "stop")
-_OURS = (*_SAMPLING, "model", "messages", "prompt", "stream", "n")
+_OURS = (*_SAMPLING, "model", "messages", "prompt", "stream", "n", "logprobs", "top_logprobs", "response_format")
 _VARIABLE = re.compile("[A-Z_][A-Z0-9_]*")
 
 
@@ -105,10 +105,22 @@ class EndpointConfig:
         """The model's name holds everywhere as it is."""
         return path
 
-    def body(self, sampling: Mapping[str, Any], model: ModelConfig) -> dict[str, Any]:
-        """What a request holds beside the model's name and the prompt."""
-        named = {self.fields.get(key, key): value for key, value in sampling.items() if value or key != "stop"}
+    def body(self, inputs: Mapping[str, Any], model: ModelConfig) -> dict[str, Any]:
+        """What a request holds beside the model's name and the prompt.
+
+        Args:
+            inputs: of the ask (trust.ask.openai): `messages`, `sampling`, `schema`.
+        """
+        wanted = {key: value for key, value in inputs["sampling"].items() if value or key not in ("stop", "logprobs")}
+        logprobs = wanted.pop("logprobs", None)
+        named = {self.fields.get(key, key): value for key, value in wanted.items()}
         sent = {key: value for key, value in named.items() if key is not None} | self.extra
+        if logprobs:
+            plain = isinstance(inputs["messages"], str)
+            sent |= {"logprobs": logprobs} if plain else {"logprobs": True, "top_logprobs": logprobs}
+        if schema := inputs.get("schema"):
+            held = {"name": "answer", "strict": True, "schema": schema}
+            sent["response_format"] = {"type": "json_schema", "json_schema": held}
         if model.chat_template_kwargs:
             sent["chat_template_kwargs"] = model.chat_template_kwargs
         return sent

@@ -5,11 +5,12 @@ from typing import Any, Protocol
 
 from trust import config as configs
 from trust.ask.lexical import LexicalConfig
+from trust.ask.llm import LlmConfig
 from trust.ask.nli import NliConfig
 from trust.ask.t5 import T5Config
 from trust.storage import Storage
 
-CHOICES: dict[str, type] = {"t5": T5Config, "nli": NliConfig, "lexical": LexicalConfig}
+CHOICES: dict[str, type] = {"t5": T5Config, "nli": NliConfig, "llm": LlmConfig, "lexical": LexicalConfig}
 
 
 class EntailsConfig(Protocol):
@@ -20,11 +21,13 @@ class EntailsConfig(Protocol):
         languages: primary BCP 47 tags of what it is for; None is any.
         gpus: an actor's share of GPUs; None takes one where the cluster has one now.
         all_cpus: whether it keeps all CPUs busy that it is given.
+        cost_limit: what a run may cost; None for no limit.
     """
 
     languages: list[str] | None
     gpus: float | None
     all_cpus: bool
+    cost_limit: float | None
 
     def describe(self) -> str:
         """The judge in words, for summaries and reports."""
@@ -42,8 +45,12 @@ class EntailsConfig(Protocol):
         """Plain values that hold in an actor of `cpus` CPUs, wherever it runs."""
         ...
 
-    def load(self, storage: Storage | None = None) -> Any:
-        """The backend (trust.ask.runner) with its model loaded; it has `languages` too."""
+    def load(self, storage: Storage | None = None, budget: float | None = None) -> Any:
+        """The backend (trust.ask.runner) with its model loaded; it has `languages` and `close()` too.
+
+        Args:
+            budget: what it may cost from now on, for one that has a `cost_limit`.
+        """
         ...
 
 
@@ -54,14 +61,15 @@ class JudgeConfig:
     entails: Any = field(default_factory=T5Config, metadata={"choices": CHOICES, "by": "backend"})
 
 
-def build_entails(values: dict[str, Any], storage: Storage | None = None) -> Any:
+def build_entails(values: dict[str, Any], storage: Storage | None = None, budget: float | None = None) -> Any:
     """The judge for plain config values, with its model loaded.
 
     Args:
         storage: the door to a model on s3://; None builds one from the environment.
+        budget: what it may cost from now on; None for no limit.
     """
     config: EntailsConfig = configs.build(CHOICES[values["backend"]], values, "judge.entails")
-    return config.load(storage)
+    return config.load(storage, budget)
 
 
 def identity(config: JudgeConfig, storage: Storage | None = None) -> dict[str, Any]:

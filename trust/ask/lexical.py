@@ -32,6 +32,7 @@ class LexicalConfig:
     languages: ClassVar[list[str] | None] = None  # words are words in any of them
     gpus: ClassVar[float] = 0.0
     all_cpus: ClassVar[bool] = False
+    cost_limit: ClassVar[float | None] = None
 
     def __post_init__(self) -> None:
         if not 0 < self.threshold <= 1:
@@ -49,7 +50,7 @@ class LexicalConfig:
     def for_actor(self, cpus: int) -> dict[str, Any]:
         return configs.plain(self)
 
-    def load(self, storage: Storage | None = None) -> "LexicalJudge":
+    def load(self, storage: Storage | None = None, budget: float | None = None) -> "LexicalJudge":
         return LexicalJudge(self)
 
 
@@ -61,6 +62,9 @@ class LexicalJudge:
         self.languages = config.languages
         self.threshold = config.threshold
         self.fingerprint = config.fingerprint()
+
+    def close(self) -> None:
+        """Nothing to end."""
 
     def answer_batch(self, inputs: Sequence[dict[str, Any]]) -> list[Verdict]:
         answers = []

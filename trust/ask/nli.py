@@ -58,7 +58,7 @@ class NliConfig(TransformerConfig):
                 "or null for any; rows in others are marked"
             )
 
-    def load(self, storage: Storage | None = None) -> "NliJudge":
+    def load(self, storage: Storage | None = None, budget: float | None = None) -> "NliJudge":
         return NliJudge(self, storage)
 
     def preflight(self, storage: Storage | None = None) -> None:

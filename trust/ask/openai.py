@@ -59,7 +59,8 @@ class OpenAIBackend:
 
         Args:
             inputs: `messages` (chat messages, or a text that is sent as it is) and `sampling` (temperature, top_p,
-                max_tokens, seed, stop); other keys are left alone.
+                max_tokens, seed, stop, and `logprobs`: how many of the likeliest first tokens are told); `schema`, a JSON
+                schema that the answer is held to; other keys are left alone.
 
         Raises:
             AskFailed: `prompt_too_long`, `request_refused`, `endpoint_timeout`, `endpoint_unreachable`,
@@ -72,7 +73,7 @@ class OpenAIBackend:
             if self._left is not None and self._left <= 0:
                 raise AskFailed(REASON, "engine.cost_limit was reached before this was asked")
             try:
-                text, retries = await self._send(inputs["messages"], inputs["sampling"])
+                text, retries = await self._send(inputs)
             except (APIError, TimeoutError) as error:
                 raise self._failed(error) from error
             self._lost = 0
@@ -81,9 +82,10 @@ class OpenAIBackend:
     def close(self) -> None:
         """Nothing to end: connections go with the process."""
 
-    async def _send(self, messages: list[dict[str, str]] | str, sampling: Mapping[str, Any]) -> tuple[str, int]:
+    async def _send(self, inputs: Mapping[str, Any]) -> tuple[str, int]:
         """The endpoint's answer as it came, and how many tries it took after the first."""
-        body = {"model": self.model.path, "extra_body": self.endpoint.body(sampling, self.model)}
+        messages = inputs["messages"]
+        body = {"model": self.model.path, "extra_body": self.endpoint.body(inputs, self.model)}
         # The client's own limit is one between two pieces of an answer, which a trickle never reaches.
         most = (self.endpoint.timeout_s + _RETRY_AFTER_S) * (self.endpoint.max_retries + 1)
         async with asyncio.timeout(most):
@@ -103,7 +105,7 @@ class OpenAIBackend:
             content, finish_reason = _content(body)
         except AskFailed as error:
             raise AskFailed(error.reason, error.detail, totals=totals) from error
-        return Completion(content, finish_reason, used.prompt, used.output, totals)
+        return Completion(content, finish_reason, used.prompt, used.output, totals, _first_tokens(body))
 
     def _charge(self, used: Usage, inputs: Mapping[str, Any]) -> dict[str, float]:
         """What a request cost. One whose tokens the endpoint does not tell counts as the most that it can be: a token a
@@ -151,13 +153,14 @@ def check(endpoint: EndpointConfig, model: ModelConfig, chat: bool, sampling: Ma
     key = endpoint.api_key()
     client = OpenAI(**_options(endpoint, min(endpoint.max_retries, 2)))
     short = dict(sampling) | {"max_tokens": min(sampling.get("max_tokens", _SHORT), _SHORT)}
-    body = {"model": model.path, "extra_body": endpoint.body(short, model)}
+    messages: Any = [{"role": "user", "content": "Say yes."}] if chat else "Say yes."
+    inputs = {"messages": messages, "sampling": short}
+    body = {"model": model.path, "extra_body": endpoint.body(inputs, model)}
     try:
         if chat:
-            question: Any = [{"role": "user", "content": "Say yes."}]
-            raw = client.chat.completions.with_raw_response.create(messages=question, **body)
+            raw = client.chat.completions.with_raw_response.create(messages=messages, **body)
         else:
-            raw = client.completions.with_raw_response.create(prompt="Say yes.", **body)
+            raw = client.completions.with_raw_response.create(prompt=messages, **body)
     except APIStatusError as error:
         raise PreflightError(
             f"{at}: {_advice(error.status_code, endpoint, model, client)}{_said(error, key)}"
@@ -175,6 +178,8 @@ def check(endpoint: EndpointConfig, model: ModelConfig, chat: bool, sampling: Ma
         if error.reason == "bad_response":
             raise PreflightError(f"{at}: this is no OpenAI-compatible endpoint: {error.detail}") from error
         return  # a model that thinks first says nothing in so few tokens
+    if sampling.get("logprobs") and not _first_tokens(answer):
+        raise PreflightError(f"{at}: tells no log-probabilities: set judge.entails.reading to json or samples")
     if endpoint.cost_limit is not None and None in _usage(answer):
         raise PreflightError(f"{at}: does not say how many tokens it used, so that engine.cost_limit cannot be kept")
 
@@ -250,6 +255,17 @@ def _usage(body: dict[str, Any]) -> Usage:
     return Usage(
         *(n if isinstance(n, int) and not isinstance(n, bool) and 0 <= n <= _MOST_TOKENS else None for n in counts)
     )
+
+
+def _first_tokens(body: dict[str, Any]) -> tuple[tuple[str, float], ...]:
+    """The likeliest first tokens of the first choice; empty where the endpoint does not tell, or not in a known form."""
+    try:
+        told = body["choices"][0]["logprobs"]
+        if "content" in told:
+            return tuple((str(item["token"]), float(item["logprob"])) for item in told["content"][0]["top_logprobs"])
+        return tuple((str(token), float(logprob)) for token, logprob in told["top_logprobs"][0].items())
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError):
+        return ()
 
 
 def _served(body: dict[str, Any]) -> str:

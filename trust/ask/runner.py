@@ -240,10 +240,11 @@ class RowAsk:
                 "answer": str(verdict.label),
                 "score": verdict.p_yes,
                 "truncated": verdict.truncated,
+                "raw": verdict.raw,
                 "status": "ok",
             }
         except AskFailed as error:
-            row |= {"status": "failed", "reason": error.reason, "detail": error.detail}
+            row |= {"status": "failed", "reason": error.reason, "detail": error.detail, "raw": error.raw}
         ledger.new.add(key)
         return ledger.verdicts.setdefault(key, row | {"used": True})
 

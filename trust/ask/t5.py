@@ -33,7 +33,7 @@ class T5Config(TransformerConfig):
     dtype: str = "bfloat16"
     languages: list[str] | None = field(default_factory=lambda: ["en"])
 
-    def load(self, storage: Storage | None = None) -> "T5Judge":
+    def load(self, storage: Storage | None = None, budget: float | None = None) -> "T5Judge":
         return T5Judge(self, storage)
 
     def fingerprint(self, storage: Storage | None = None) -> str:

@@ -46,6 +46,7 @@ class TransformerConfig:
     languages: list[str] | None = None
 
     all_cpus: ClassVar[bool] = True
+    cost_limit: ClassVar[float | None] = None
 
     def __post_init__(self) -> None:
         configs.one_of("judge.entails.dtype", self.dtype, ("bfloat16", "float16", "float32"))
@@ -96,6 +97,10 @@ class TransformerJudge(ABC):
         self._model = model.to(self._device).eval()
         if self._device == "cpu" and config.dtype == "bfloat16" and bf16.without_instructions():
             bf16.multiply_in_float32(self._model)
+
+    def close(self) -> None:
+        """Lets go of the model."""
+        self._model = None
 
     def answer_batch(self, inputs: Sequence[dict[str, Any]]) -> list[Verdict | AskFailed]:
         answers: dict[int, Verdict | AskFailed] = {}

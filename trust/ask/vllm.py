@@ -67,7 +67,8 @@ class VllmBackend:
 
         Args:
             inputs: `messages` (chat messages, or a text that is sent as it is) and `sampling` (temperature, top_p,
-                max_tokens, seed, stop); other keys are left alone.
+                max_tokens, seed, stop, and `logprobs`: how many of the likeliest first tokens are told); `schema`, a JSON
+                schema that the answer is held to; other keys are left alone.
 
         Raises:
             AskFailed: `prompt_too_long`, `prompt_refused`, `engine_error`: this request's own fault.
@@ -86,7 +87,7 @@ class VllmBackend:
                 "model.max_model_len",
             )
         try:
-            return await self._generate(tokens, sampling)
+            return await self._generate(tokens, sampling, inputs.get("schema"))
         except EngineDeadError as error:
             raise self._dead(error) from error
         except (VLLMClientError, ValueError) as error:
@@ -100,11 +101,12 @@ class VllmBackend:
         """Ends the engine's processes. No request may be under way."""
         self._closing()
 
-    async def _generate(self, tokens: list[int], sampling: dict[str, Any]) -> Completion:
+    async def _generate(self, tokens: list[int], sampling: dict[str, Any], schema: Any) -> Completion:
         from vllm import SamplingParams
-        from vllm.sampling_params import RequestOutputKind
+        from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
-        params = SamplingParams(**sampling, output_kind=RequestOutputKind.FINAL_ONLY)
+        held = StructuredOutputsParams(json=schema) if schema else None
+        params = SamplingParams(**sampling, structured_outputs=held, output_kind=RequestOutputKind.FINAL_ONLY)
         prompt: Any = {"type": "token", "prompt_token_ids": tokens}
         final = None
         async for step in self._engine.generate(prompt, params, request_id=uuid.uuid4().hex):
@@ -112,7 +114,11 @@ class VllmBackend:
         if final is None:
             raise RuntimeError("the engine ended the request without an answer")
         output = final.outputs[0]
-        return Completion(output.text, output.finish_reason or "stop", len(tokens), len(output.token_ids))
+        told = output.logprobs[0].values() if output.logprobs else ()
+        first = tuple((item.decoded_token or "", item.logprob) for item in told)
+        return Completion(
+            output.text, output.finish_reason or "stop", len(tokens), len(output.token_ids), first_tokens=first
+        )
 
     def _encode(self, messages: list[dict[str, str]] | str) -> list[int]:
         if isinstance(messages, str):

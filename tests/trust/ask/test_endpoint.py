@@ -52,7 +52,8 @@ def test_the_key_comes_from_the_environment_alone(monkeypatch: pytest.MonkeyPatc
 
 def test_what_is_sent() -> None:
     sampling = {"temperature": 0.5, "top_p": 0.9, "max_tokens": 7, "seed": 1, "stop": []}
-    assert endpoint().body(sampling, ModelConfig(path="m")) == {
+    inputs = {"messages": [], "sampling": sampling}
+    assert endpoint().body(inputs, ModelConfig(path="m")) == {
         "temperature": 0.5,
         "top_p": 0.9,
         "max_tokens": 7,
@@ -60,7 +61,7 @@ def test_what_is_sent() -> None:
     }
     renamed = endpoint(fields={"max_tokens": "max_completion_tokens", "seed": None}, extra={"reasoning_effort": "low"})
     model = ModelConfig(path="m", chat_template_kwargs={"enable_thinking": False})
-    assert renamed.body(sampling | {"stop": ["X"]}, model) == {
+    assert renamed.body({"messages": [], "sampling": sampling | {"stop": ["X"]}}, model) == {
         "temperature": 0.5,
         "top_p": 0.9,
         "max_completion_tokens": 7,
@@ -68,6 +69,19 @@ def test_what_is_sent() -> None:
         "reasoning_effort": "low",
         "chat_template_kwargs": {"enable_thinking": False},
     }
+
+
+def test_logprobs_and_schemas_are_sent_as_each_kind_of_completion_wants_them() -> None:
+    schema = {"type": "object"}
+    chat = {"messages": [], "sampling": {"logprobs": 20}, "schema": schema}
+    held = {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": schema}}
+    assert endpoint().body(chat, ModelConfig(path="m")) == {
+        "logprobs": True,
+        "top_logprobs": 20,
+        "response_format": held,
+    }
+    plain = {"messages": "text", "sampling": {"logprobs": 20}}
+    assert endpoint().body(plain, ModelConfig(path="m")) == {"logprobs": 20}
 
 
 def test_prices_are_of_a_million_tokens() -> None:

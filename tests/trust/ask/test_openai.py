@@ -73,6 +73,27 @@ def test_an_answer_that_ran_out_of_tokens_is_an_answer() -> None:
 
 
 @pytest.mark.parametrize(
+    ("messages", "logprobs", "first"),
+    [
+        (
+            QUESTION,
+            {"content": [{"token": "a", "logprob": -1, "top_logprobs": [{"token": "a", "logprob": -1}]}]},
+            (("a", -1.0),),
+        ),
+        ("text", {"top_logprobs": [{"a": -1, "b": -2.5}]}, (("a", -1.0), ("b", -2.5))),
+        (QUESTION, None, ()),
+        (QUESTION, {"content": []}, ()),
+        (QUESTION, {"content": [{"token": "a"}]}, ()),
+        (QUESTION, {"top_logprobs": "a"}, ()),
+    ],
+)
+def test_the_likeliest_first_tokens(messages: Any, logprobs: Any, first: tuple[tuple[str, float], ...]) -> None:
+    with FakeEndpoint(lambda request: Reply(answer(logprobs=logprobs))) as fake:
+        (completion,) = ask(backend(fake), messages)
+    assert completion.first_tokens == first
+
+
+@pytest.mark.parametrize(
     ("reply", "reason", "said"),
     [
         (Reply("<html>Bad gateway</html>"), "bad_response", "no JSON: '<html>"),

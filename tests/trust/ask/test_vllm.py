@@ -1,6 +1,8 @@
 """One real engine with SmolLM2 for this module; loading it takes most of the time."""
 
 import asyncio
+import json
+import math
 import os
 import signal
 import subprocess
@@ -101,6 +103,21 @@ def test_what_the_engine_refuses_fails_that_request_alone(backend: VllmBackend, 
         loop.run(_ask(backend, ""))
     assert caught.value.reason == "prompt_refused"
     assert loop.run(_ask(backend, QUESTION)).output_tokens > 1
+
+
+def test_the_first_token_is_told_with_what_else_it_might_have_been(backend: VllmBackend, loop: Loop) -> None:
+    answer: Completion = loop.run(_ask(backend, "The capital of France is", max_tokens=1, logprobs=20))
+    first = dict(answer.first_tokens)
+    assert len(answer.first_tokens) == 20
+    assert max(first, key=first.__getitem__).strip() == answer.text.strip() == "Paris"
+    assert 0.2 < sum(math.exp(logprob) for logprob in first.values()) <= 1.001
+    assert loop.run(_ask(backend, QUESTION)).first_tokens == ()
+
+
+def test_an_answer_is_held_to_a_schema(backend: VllmBackend, loop: Loop) -> None:
+    schema = {"type": "object", "properties": {"city": {"enum": ["Rome", "Oslo"]}}, "required": ["city"]}
+    ask = {"messages": QUESTION, "sampling": {"temperature": 0, "max_tokens": 60}, "schema": schema}
+    assert json.loads(loop.run(backend.answer(ask)).text)["city"] in ("Rome", "Oslo")
 
 
 def test_the_fingerprint_is_of_the_model(backend: VllmBackend) -> None:
