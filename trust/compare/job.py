@@ -4,7 +4,6 @@ import pyarrow as pa
 from pyarrow import csv
 
 from trust import metrics
-from trust.ask import judges
 from trust.compare import runs
 from trust.compare.config import CompareConfig
 from trust.compare.differences import ALL, Difference, Key, Side, differences, same_questions
@@ -50,9 +49,7 @@ def run_compare(config: CompareConfig) -> tuple[Comparison, str]:
         found[pair] = [*differences(*sides, scored, pair.new.task)]
     folder = absolute(config.out) if config.out else new.run.path("compare")
     table, text = (join(folder, f"{base.run.name}.{ending}") for ending in ("csv", "md"))
-    made = Comparison(
-        base, new, judges.describe(new.config.judge.entails), found, notes, alone, losses(found, config), table
-    )
+    made = Comparison(base, new, new.config.judge.entails.describe(), found, notes, alone, losses(found, config), table)
     words = render(made, config)
     _write_table(new.run, table, found)
     new.run.storage.write_bytes(text, words.encode())
