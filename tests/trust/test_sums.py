@@ -15,6 +15,7 @@ def score(number: int, value: str, draw: int = 0) -> dict[str, object]:
         "sample_id": f"d:{number}",
         "draw": draw,
         "slices": {"domain": value, "language": "en"},
+        "outside_judge_languages": number == 3,
         "terms": {"rows": 1.0, "answered": number / 10},
     }
 
@@ -26,6 +27,7 @@ def test_every_group_has_its_whole_and_each_slice_and_slices_are_not_crossed() -
     assert np.array_equal(groups["domain", "a"] + groups["domain", "b"], groups["", ""])
     whole = by_term(METRIC, groups["", ""])
     assert (whole["rows"][0], whole["questions"][0], whole["rows_scored"][0]) == (11, 10, 11)
+    assert whole["rows_outside"][0] == 1
     assert whole["answered"][0] == np.float64(4.5)
     weights = stats.question_weights([f"d:{n}" for n in range(10)], 50)
     assert np.array_equal(whole["questions"][1:], weights.sum(axis=0))
