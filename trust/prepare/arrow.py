@@ -35,14 +35,15 @@ def scan_batches(source: pa.NativeFile) -> tuple[str, list[Batch]]:
     rows = 0
     schema = read_schema(source)
     digest.update(schema.serialize())
-    while (start := source.tell()) is not None and (message := _next(source)) is not None:
+    start = source.tell()
+    while message := _next(source):
         if message.type != "record batch":
             raise ArrowError(f"a {message.type} is among its batches; save columns of categories as texts")
         found = pa.ipc.read_record_batch(message, schema).num_rows
         digest.update(message.metadata)
         digest.update(message.body)
         batches.append(Batch(start, source.tell(), rows, found))
-        rows += found
+        start, rows = source.tell(), rows + found
     return digest.hexdigest(), batches
 
 
@@ -78,7 +79,7 @@ def read_schema(source: pa.NativeFile) -> pa.Schema:
 def read_batches(source: pa.NativeFile, schema: pa.Schema, start: int, end: int) -> Iterator[pa.RecordBatch]:
     """The batches between two places in the stream."""
     source.seek(start)
-    while source.tell() < end and (message := _next(source)) is not None:
+    while source.tell() < end and (message := _next(source)):
         yield pa.ipc.read_record_batch(message, schema)
 
 

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from tests.trust.compare.helpers import RIGHT, config, evaluated, rows
-from trust.compare import run_compare
+from trust.compare import CompareConfig, run_compare
 from trust.compare.gate import describe
+from trust.config import load
 from trust.errors import ConfigError, PreflightError
 
 
@@ -107,3 +108,16 @@ def test_limits_that_cannot_be_applied_are_errors(tmp_path: Path) -> None:
 def test_configs_that_do_nothing_or_not_what_they_say(tmp_path: Path, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         config(tmp_path, **options)
+
+
+@pytest.mark.parametrize(
+    ("word", "limits"),
+    [
+        ("by=[]", {}),
+        ("fail_below=-0.5", {"trust_score": -0.5}),
+        ("fail_below={refuse_f1: -2, trust_score: 0}", {"refuse_f1": -2.0, "trust_score": 0.0}),
+        ("fail_below.refuse_f1=-2", {"refuse_f1": -2.0}),
+    ],
+)
+def test_limits_as_words(word: str, limits: dict[str, float]) -> None:
+    assert load("compare", CompareConfig, ["base=a", "new=b", word]).limits == limits
