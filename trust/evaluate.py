@@ -97,7 +97,7 @@ def run_evaluate(config: EvaluateConfig) -> Manifest:
     parts, inputs = _responses(config)
     cluster.connect(config.cluster)
     found = ((run.storage, part["path"], config.slices) for part in parts)
-    slices.check(config.slices, on_cluster(config.cluster, 1, slices.find, found))
+    slices.check(config.slices, on_cluster(config.cluster, config.cluster.actor_cpus or 1, slices.find, found))
     cpus, gpus = _resources(config)
     units = row_units(parts, config.unit_rows, UNIT_ROWS)
     plan = Plan(

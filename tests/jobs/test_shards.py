@@ -19,7 +19,7 @@ from trust.evaluate import EvaluateConfig, run_evaluate
 from trust.report import write_report
 from trust.runs import Manifest, Run
 from trust.storage import Storage
-from trust.summary import summarise, write
+from trust.summary import summarise, summarise_slices, write, write_slices
 
 FOUR = ("cluster.min_actors=4", "cluster.max_actors=4", "cluster.actor_cpus=0.5", "unit_rows=7")
 
@@ -58,6 +58,7 @@ def evaluate(root: Path, path: Path, *words: str) -> Result:
     manifest, run = run_evaluate(config), Run.of(config)
     summaries = summarise(run, manifest, config)
     write(run, summaries)
+    write_slices(run, summarise_slices(run, config))
     write_report(run)
     return Result(run, manifest, summaries)
 
@@ -78,6 +79,11 @@ def reported(result: Result) -> Any:
     return json.loads(found[1])
 
 
+def sliced(result: Result) -> bytes:
+    """The numbers by slice, as people get them."""
+    return (Path(result.run.root) / "slices.csv").read_bytes()
+
+
 def same(first: Result, second: Result) -> None:
     """Every table, number and reported row, to the last digit; only where a row stood may differ."""
     for table in ("responses", "scores", "verdicts"):
@@ -85,6 +91,7 @@ def same(first: Result, second: Result) -> None:
     places = ("file", "line", "row")
     assert content(first, "failed", *places) == content(second, "failed", *places)
     assert first.summaries == second.summaries
+    assert sliced(first) == sliced(second)
     assert first.manifest.counts == second.manifest.counts
     assert reported(first) == reported(second)
 
@@ -113,10 +120,11 @@ def items(shared: Path) -> list[Any]:
 def test_lexical_judge_and_replayed_asks(shared: Path, tmp_path: Path) -> None:
     data = items(shared)
     first, second = one_file(tmp_path / "one", data), five_files(tmp_path / "five", data)
-    words = ("judge/entails=lexical", "judge.entails.threshold=0.6")
+    words = ("judge/entails=lexical", "judge.entails.threshold=0.6", "slices=[language,kind]")
     one = evaluate(tmp_path / "runs", first, *words, "run=one")
     assert one.manifest.totals["asks_asked"] > 300
     assert len(rows(one.run, "failed")) >= 7
+    assert sliced(one).count(b"\n") > 20
 
     four = evaluate(tmp_path / "other", second, *words, *FOUR, "run=four")
     assert four.manifest.units > 50
