@@ -61,6 +61,21 @@ class JudgeConfig:
     entails: Any = field(default_factory=T5Config, metadata={"choices": CHOICES, "by": "backend"})
 
 
+def build(values: Any, path: str = "judge.entails") -> Any:
+    """The config of a judge (EntailsConfig) from plain values, checked; a config that is one already stays.
+
+    Args:
+        path: how messages call it.
+
+    Raises:
+        ConfigError: no such backend, or an option that it does not have.
+    """
+    if not isinstance(values, dict):
+        return values
+    configs.one_of(f"{path}.backend", str(values.get("backend")), CHOICES)
+    return configs.build(CHOICES[values["backend"]], values, path)
+
+
 def build_entails(values: dict[str, Any], storage: Storage | None = None, budget: float | None = None) -> Any:
     """The judge for plain config values, with its model loaded.
 
@@ -68,8 +83,7 @@ def build_entails(values: dict[str, Any], storage: Storage | None = None, budget
         storage: the door to a model on s3://; None builds one from the environment.
         budget: what it may cost from now on; None for no limit.
     """
-    config: EntailsConfig = configs.build(CHOICES[values["backend"]], values, "judge.entails")
-    return config.load(storage, budget)
+    return build(values).load(storage, budget)
 
 
 def identity(config: JudgeConfig, storage: Storage | None = None) -> dict[str, Any]:
