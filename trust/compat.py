@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from trust.errors import ConfigError
+from trust.text.languages import PUBLISHED, SUPPORTED
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,11 @@ class Choices:
     words: Literal["spaces", "script"]
     undefined: Literal["zero", "na"]
     answered_ratio_digits: int | None
+
+    @property
+    def known_languages(self) -> frozenset[str]:
+        """Base codes of the languages that this way of reading has rules for."""
+        return SUPPORTED if self.sentences == "sentencex" else PUBLISHED
 
 
 UPSTREAM = Choices(

@@ -70,6 +70,9 @@ class EvaluateConfig(AskingJobConfig):
         if twice := [name for name, count in Counter(self.slices).items() if count > 1]:
             raise ConfigError(f"slices names {twice[0]} twice")
         metrics.build(self.metrics, self.compat)
+        self.metrics = metrics.resolve(
+            self.metrics, lambda path: open_storage(config=self.storage).read_bytes(absolute(path))
+        )
 
 
 def run_evaluate(config: EvaluateConfig) -> Manifest:

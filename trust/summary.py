@@ -11,9 +11,11 @@ import pyarrow as pa
 from pyarrow import csv
 
 from trust import metrics, slices, stats
+from trust.compat import choices
 from trust.evaluate import EvaluateConfig
 from trust.runs import Manifest, Run
 from trust.sums import by_term, group_of
+from trust.text.languages import support
 
 _WHOLE_GROUP = ("dataset", "task", "model", "prompt")
 _GROUP = (*_WHOLE_GROUP, "slice", "slice_value")
@@ -46,18 +48,19 @@ def summarise(run: Run, manifest: Manifest, config: EvaluateConfig) -> list[dict
 
     `judge` names who judged; `num_unreadable` counts rows of the file that never became responses; `missing` says which of
     the four Trust-Score numbers are not there, and why; `num_outside_judge_languages` counts rows that the judge was asked
-    about in a language that it is not for, and `outside_judge_languages` says which (`ja 12, und 3`).
+    about in a language that it is not for, and `outside_judge_languages` says which (`ja 12, und 3`);
+    `num_undetermined_language` and `num_unsupported_language` count rows without a language and in one that the mode has
+    no rules for (`unsupported_languages` names those), see `trust.text.languages`.
     """
     lost, why = unreadable(run, config)
     head = {"compat": config.compat, "judge": config.judge.entails.describe(), "num_unreadable": lost}
     spoken = _languages(run, config)
-    summaries = [
-        {key: group[key] for key in _WHOLE_GROUP}
-        | head
-        | _outside(spoken[tuple(group[key] for key in _WHOLE_GROUP)])
-        | flat
-        for group, flat in _by_group(run, config, why, "")
-    ]
+    known = choices(config.compat).known_languages
+    summaries = []
+    for group, flat in _by_group(run, config, why, ""):
+        whole = {key: group[key] for key in _WHOLE_GROUP}
+        languages = spoken[tuple(whole.values())]
+        summaries.append(whole | head | _outside(languages) | _standing(languages, known) | flat)
     for summary in summaries:
         if lacking := missing(summary, "trust_score" in config.metrics):
             summary["missing"] = lacking
@@ -82,6 +85,18 @@ def _outside(languages: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
     counts = {language: rows["outside"] for language, rows in sorted(languages.items()) if rows["outside"]}
     told = ", ".join(f"{language} {count}" for language, count in counts.items())
     return {"num_outside_judge_languages": sum(counts.values()), "outside_judge_languages": told}
+
+
+def _standing(languages: Mapping[str, Mapping[str, int]], known: frozenset[str]) -> dict[str, Any]:
+    standing = {language: support(language, known) for language in languages}
+    strangers = sorted(language for language in languages if standing[language] == "unsupported")
+    return {
+        "num_undetermined_language": sum(
+            rows["rows"] for name, rows in languages.items() if standing[name] == "undetermined"
+        ),
+        "num_unsupported_language": sum(languages[name]["rows"] for name in strangers),
+        "unsupported_languages": ", ".join(strangers),
+    }
 
 
 def summarise_slices(run: Run, config: EvaluateConfig) -> list[dict[str, Any]]:
@@ -257,6 +272,8 @@ def show(summaries: list[dict[str, Any]]) -> None:
             console.print(f"{summary['dataset']}: rates withheld: {summary['withheld']}", highlight=False)
         if "missing" in summary:
             console.print(f"{summary['dataset']}: not given: {summary['missing']}", highlight=False, soft_wrap=True)
+        for note in language_notes(summary):
+            console.print(f"{summary['dataset']}: {note}", highlight=False, soft_wrap=True)
 
 
 def outside_told(summary: dict[str, Any]) -> str:
@@ -272,6 +289,23 @@ def outside_told(summary: dict[str, Any]) -> str:
         f"{summary['num_outside_judge_languages']} rows are in languages that the judge is not for "
         f"({summary['outside_judge_languages']}): do not rely on what it says of them{unknown}"
     )
+
+
+def language_notes(summary: dict[str, Any]) -> list[str]:
+    """What is to be said of rows that no rules of their own language were there for; empty where there are none."""
+    notes = []
+    if lost := summary.get("num_unsupported_language"):
+        only = " (this mode reads every text as English)" if summary["compat"] == "upstream" else ""
+        notes.append(
+            f"{lost:,} rows are in languages without rules of their own ({summary['unsupported_languages']}){only}: "
+            "they are scored by what holds for any language, so refusals and answers may be missed"
+        )
+    if lost := summary.get("num_undetermined_language"):
+        notes.append(
+            f"{lost:,} rows have no language (und): no articles are dropped, and refusals are looked for in every known "
+            "language; give a column `language`, or data.language=…"
+        )
+    return notes
 
 
 def _cell(summary: dict[str, Any], names: tuple[str, ...]) -> str:

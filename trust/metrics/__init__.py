@@ -5,7 +5,7 @@ knows Ray, vLLM or torch.
 """
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -75,6 +75,22 @@ class Metric(Protocol):
 def names() -> list[str]:
     """Metrics that `metrics=[...]` may name."""
     return sorted(METRICS)
+
+
+def resolve(options: Mapping[str, Any], read: Callable[[str], bytes]) -> dict[str, Any]:
+    """The options, as `build` checked them, with the files that they name read: fingerprint and actors see what those hold.
+
+    Args:
+        read: gives the bytes of a file.
+
+    Raises:
+        ConfigError: a file cannot be read, or does not hold what it should.
+    """
+    resolved = {}
+    for name, values in options.items():
+        module = importlib.import_module(METRICS[name])
+        resolved[name] = module.resolve(values or {}, read, f"metrics.{name}") if hasattr(module, "resolve") else values
+    return resolved
 
 
 def build(options: Mapping[str, Any], compat: str) -> list[Metric]:

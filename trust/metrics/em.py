@@ -4,7 +4,6 @@ from trust.compat import Choices
 from trust.metrics import Stat, correctness
 from trust.metrics.ratios import Sums
 from trust.metrics.response import Reading
-from trust.text.normalize import contains
 
 KEYS = (
     "regular_str_em",
@@ -20,14 +19,11 @@ def found(reading: Reading, choices: Choices) -> list[bool]:
     """Per gold answer, whether one of its aliases stands in the response without its citations."""
     text = reading.normal(reading.plain, choices)
     return [
-        any(_holds(text, reading.normal(alias, choices), choices) for alias in aliases) for aliases in reading.answers
+        any(reading.holds(text, reading.normal(alias, choices), choices) for alias in aliases)
+        for aliases in reading.answers
     ]
 
 
 def final(sums: Sums, choices: Choices) -> dict[str, Stat]:
     """The published statistics of task em."""
     return correctness.final(sums, choices, KEYS)
-
-
-def _holds(text: str, alias: str, choices: Choices) -> bool:
-    return alias in text if choices.matching == "substring" else contains(text, alias)

@@ -8,7 +8,7 @@ from trust.metrics import Stat, correctness
 from trust.metrics.ratios import BIG, Sums, harmonic
 from trust.metrics.response import Reading, Rules
 from trust.text.citations import remove_upstream
-from trust.text.normalize import base_language, contains
+from trust.text.languages import base_language
 from trust.text.sentences import Sentence, split_list
 
 TOP = 5
@@ -26,7 +26,11 @@ TERMS = (
     "em5_wrong_rows",
     "em5_presence",
 )
-_CONJUNCTIONS = {"en": "and", "de": "und", "fr": "et", "es": "y", "id": "dan", "fi": "ja", "sw": "na", "ru": "и"}
+_CONJUNCTIONS = {
+    **{"en": "and", "de": "und", "fr": "et", "es": "y", "id": "dan", "fi": "ja", "sw": "na", "ru": "и", "yo": "àti"},
+    **{"ar": "و", "fa": "و", "bn": "এবং", "hi": "और", "te": "మరియు", "th": "และ", "ja": "と", "ko": "및", "zh": "和"},
+}
+_WRITTEN_ON = frozenset({"ar", "ja", "th", "zh"})  # no space behind the conjunction
 
 
 @dataclass(frozen=True)
@@ -121,7 +125,8 @@ def _parts(text: str) -> list[str]:
 
 def _joined(reading: Reading, items: list[Sentence], gold: list[set[str]], choices: Choices) -> Iterator[str]:
     aliases = set().union(*gold) if gold else set()
-    word = _CONJUNCTIONS.get(base_language(reading.language))
+    language = base_language(reading.language)
+    word = _CONJUNCTIONS.get(language)
     texts = [item.claim for item in items]
     at = 0
     while at < len(texts):
@@ -134,6 +139,8 @@ def _joined(reading: Reading, items: list[Sentence], gold: list[set[str]], choic
                 break
         if at > 0 and at + width == len(texts) and reading.normal(text, choices) not in aliases:
             text = _bare(text, word)
+            glued = text.removeprefix(word) if word and language in _WRITTEN_ON else text
+            text = glued if reading.normal(glued, choices) in aliases else text
         yield text
         at += width
 
@@ -178,6 +185,5 @@ def _presence(reading: Reading, listed: Listed, supported: list[bool], choices: 
     if not wrong:
         return {}
     texts = [reading.normal(doc.get("text") or "", choices) for doc in reading.docs]
-    inside = (lambda text, form: form in text) if choices.matching == "substring" else contains
-    present = sum(any(inside(text, form) for text in texts) for form in wrong)
+    present = sum(any(reading.holds(text, form, choices) for text in texts) for form in wrong)
     return {"em5_wrong_rows": 1.0, "em5_presence": present / len(wrong)}

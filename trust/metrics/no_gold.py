@@ -26,6 +26,7 @@ from trust.metrics import Row, RowScore, Stat, basic, citations
 from trust.metrics.ratios import BIG, Sums
 from trust.metrics.response import Reading, read
 from trust.metrics.trust_score import TrustScoreConfig, rules
+from trust.metrics.trust_score import resolve as resolve
 from trust.text.normalize import has_content
 from trust.text.sentences import preflight
 

@@ -7,6 +7,8 @@ from trust.compat import Choices
 from trust.errors import RowError
 from trust.metrics import Row
 from trust.text.citations import detach, remove_upstream
+from trust.text.languages import base_language
+from trust.text.matching import contains
 from trust.text.normalize import normalize, normalize_answer
 from trust.text.refusals import FLAG, THRESHOLD, Detector, Response, ratio_to_flag
 from trust.text.sentences import Sentence, split
@@ -72,6 +74,12 @@ class Reading:
     def normal(self, text: str, choices: Choices) -> str:
         """A text in the form in which answers are compared."""
         return normalize_answer(text) if choices.matching == "substring" else normalize(text, self.language)
+
+    def holds(self, text: str, answer: str, choices: Choices) -> bool:
+        """Whether a text holds an answer, both of them as `normal` gives them."""
+        return (
+            answer in text if choices.matching == "substring" else contains(text, answer, base_language(self.language))
+        )
 
 
 def read(row: Row, rules: Rules) -> Reading:

@@ -4,22 +4,25 @@ Source: arXiv 2409.11242, sec. 3 and App. D; the published evaluator's reading o
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from trust.ask import Ask
-from trust.compat import choices
+from trust.compat import Choices, choices
 from trust.errors import ConfigError
 from trust.metrics import Row, RowScore, Stat, basic, citations, cm, correctness, em, em5
 from trust.metrics.ratios import Sums
 from trust.metrics.response import Reading, Rules, read
 from trust.text.citations import DEFAULT_STYLES, STYLES
+from trust.text.languages import support
+from trust.text.own_phrases import by_language, load
 from trust.text.refusals import FLAG, THRESHOLD, Detector
 from trust.text.sentences import preflight
 
+_OWN = "refusal_phrases"
 _FINAL = {"em": em.final, "em5": em5.final, "cm": cm.final}
 _F1_AC = {"em": "calib_str_em_f1", "em5": "calib_qampari_em_f1", "cm": "calib_claims_nli_f1"}
 
@@ -30,14 +33,15 @@ class TrustScoreConfig:
 
     Attributes:
         at_most_citations: citations a sentence that count, 1 or more; null for all.
-        refusal_phrases: your own ways to refuse, beside those of `trust/text/refusals.yaml` (strict).
+        refusal_phrases: your own ways to refuse, beside those of `trust/text/refusals.yaml` (strict): a list for all
+            languages, language code -> list, or a YAML file of either (read once, by the job; see `resolve`).
         citation_styles: brackets that hold citations: `square` [1], `lenticular` 【1】, `round` (1) (strict).
         refusal_flag: the sentence that responses are compared with (upstream); null for the published one.
         refusal_threshold: fuzzy ratio above which a response is a refusal, 0 to 100 (upstream); null for 85.
     """
 
     at_most_citations: int | None = 3
-    refusal_phrases: list[str] = field(default_factory=list)
+    refusal_phrases: list[str] | dict[str, list[str]] | str | None = None
     citation_styles: list[str] = field(default_factory=lambda: list(DEFAULT_STYLES))
     refusal_flag: str | None = None
     refusal_threshold: int | None = None
@@ -82,7 +86,7 @@ class TrustScore:
         return RowScore(
             terms=terms | correct.terms | cited_terms,
             values=values | correct.values | cited_values,
-            trace=_trace(reading, correct, statements),
+            trace=_trace(reading, correct, statements, self.choices),
         )
 
     def final(self, sums: Mapping[str, np.ndarray], task: str) -> dict[str, Stat]:
@@ -119,6 +123,16 @@ METRIC = TrustScore
 CONFIG = TrustScoreConfig
 
 
+def resolve(options: Mapping[str, Any], read: Callable[[str], bytes], path: str) -> dict[str, Any]:
+    """The options with a file of refusal phrases read: what it holds is what the fingerprint and the actors see.
+
+    Raises:
+        ConfigError: the file cannot be read, or does not hold phrases.
+    """
+    phrases = options.get(_OWN)
+    return {**options, _OWN: load(phrases, f"{path}.{_OWN}", read)} if isinstance(phrases, str) else dict(options)
+
+
 @dataclass(frozen=True)
 class _Correct:
     terms: dict[str, float]
@@ -127,7 +141,9 @@ class _Correct:
     predictions: list[dict[str, Any]] | None = None
 
 
-def _trace(reading: Reading, correct: _Correct, statements: list[citations.Statement]) -> dict[str, Any]:
+def _trace(
+    reading: Reading, correct: _Correct, statements: list[citations.Statement], choices: Choices
+) -> dict[str, Any]:
     answers = []
     for index, aliases in enumerate(reading.answers):
         supported = reading.supported[index] if reading.supported is not None else None
@@ -140,6 +156,8 @@ def _trace(reading: Reading, correct: _Correct, statements: list[citations.State
         "answers": answers,
         "sentences": [citations.traced(statement) for statement in statements],
     }
+    if (standing := support(reading.language, choices.known_languages)) != "supported":
+        trace["language"] = standing
     if correct.predictions is not None:
         trace["predictions"] = correct.predictions
     return trace
@@ -151,15 +169,21 @@ def rules(config: TrustScoreConfig, compat: str, metric: str) -> Rules:
     Raises:
         ConfigError: an option is out of range, or does nothing in this mode.
     """
-    _check(config, compat, f"metrics.{metric}")
+    path = f"metrics.{metric}"
+    _check(config, compat, path)
     return Rules(
         choices=choices(compat),
-        detector=Detector(config.refusal_phrases),
+        detector=Detector(_own(config.refusal_phrases, path)),
         styles=tuple(config.citation_styles),
         flag=config.refusal_flag or FLAG,
         threshold=THRESHOLD if config.refusal_threshold is None else config.refusal_threshold,
         cap=config.at_most_citations,
     )
+
+
+def _own(phrases: list[str] | dict[str, list[str]] | str | None, path: str) -> dict[str, list[str]]:
+    """Own phrases by language; a file that `resolve` has not read yet holds none."""
+    return {} if isinstance(phrases, str) else by_language(phrases, f"{path}.{_OWN}")
 
 
 def _check(config: TrustScoreConfig, compat: str, path: str) -> None:
@@ -171,8 +195,7 @@ def _check(config: TrustScoreConfig, compat: str, path: str) -> None:
         raise ConfigError(f"{path}.citation_styles={unknown}: known are {', '.join(STYLES)}")
     if not config.citation_styles:
         raise ConfigError(f"{path}.citation_styles is empty: choose from {', '.join(STYLES)}")
-    if any(not phrase.strip() for phrase in config.refusal_phrases):
-        raise ConfigError(f"{path}.refusal_phrases holds an empty phrase")
+    _own(config.refusal_phrases, path)
     default = TrustScoreConfig()
     idle = ("refusal_flag", "refusal_threshold") if compat == "strict" else ("refusal_phrases", "citation_styles")
     if changed := [name for name in idle if getattr(config, name) != getattr(default, name)]:

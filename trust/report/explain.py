@@ -34,7 +34,20 @@ def explain(trace: dict[str, Any], values: dict[str, float], known: Verdicts) ->
     """
     if not trace:
         return []
-    return [*_decision(trace), *_correctness(trace, values), *_grounded(trace), *_citations(trace, known)]
+    return [
+        *_language(trace),
+        *_decision(trace),
+        *_correctness(trace, values),
+        *_grounded(trace),
+        *_citations(trace, known),
+    ]
+
+
+def _language(trace: dict[str, Any]) -> list[Reason]:
+    """A warning where the text was read without rules of its own language."""
+    meaning = {"undetermined": "The row has no language", "unsupported": "There are no rules for the row's language"}
+    why = meaning.get(str(trace.get("language")))
+    return [("neutral", f"{why}: it is read by what holds for any language.")] if why else []
 
 
 def _decision(trace: dict[str, Any]) -> list[Reason]:

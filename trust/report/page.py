@@ -68,6 +68,7 @@ def write_report(run: Run, max_rows: int = rows.MAX_ROWS, max_bytes: int = rows.
         withheld=[(s["dataset"], s["withheld"]) for s in found if s.get("withheld")],
         missing=[(s["dataset"], s["missing"]) for s in found if s.get("missing")],
         outside=[(s["dataset"], told) for s in found if (told := summaries.outside_told(s))],
+        languages=[(s["dataset"], note) for s in found for note in summaries.language_notes(s)],
         models=sorted({group[2] for group in tallies}),
         datasets=sorted({group[0] for group in tallies}),
         jobs=[origin.describe(where, m, tallies) for where, m in sources],

@@ -73,6 +73,7 @@ def shape(row: dict[str, Any], scores: list[dict[str, Any]], verdicts: Verdicts)
         "dataset": row["dataset"],
         "task": row["task"],
         "language": row["language"],
+        "language_rules": trace.get("language", "supported"),
         "model": row["model"],
         "prompt": row["prompt"],
         "question": _clip(row["question"], _LONG),

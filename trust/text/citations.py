@@ -15,20 +15,27 @@ _MAX_RANGE = 50
 
 STYLES = ("square", "lenticular", "round")
 DEFAULT_STYLES = ("square", "lenticular")
+# Marks of direction stand between brackets and digits in right-to-left texts.
+_GAP = r"[\s\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]*+"
 _BRACKETS = {
-    "square": (r"[\[［]\s*+\^?", r"[\]］]"),
-    "lenticular": (r"[【〔]\s*+", r"[】〕]"),
-    "round": (r"[(（]\s*+", r"[)）]"),
+    "square": (rf"[\[［]{_GAP}\^?", r"[\]］]"),
+    "lenticular": (rf"[【〔]{_GAP}", r"[】〕]"),
+    "round": (rf"[(（]{_GAP}", r"[)）]"),
 }
 
+# "document", "source", "passage" ... as models write them before the number.
 _LABEL = (
-    r"(?:(?:search\s+)?(?:documents?|docs?|dokumente?|documentos?|dokumen|sources?|passages?|contexts?|results?|refs?|"
-    r"references?|citations?|quellen?|fuentes?|文档|文件|文献|资料|文書|資料|출처|문서|документы?|источник|وثيقة|مستند|سند|"
-    r"दस्तावेज़|নথি)\s*+\.?\s*+(?:no\.?|nr\.?|\#|№|:)?\s*+)"
+    r"(?:(?=\p{L})(?:search\s+)?(?:documents?|docs?|sources?|passages?|contexts?|results?|refs?|references?|citations?|"
+    r"dokumente?|quellen?|documentos?|fuentes?|pasajes?|dokumen|sumber|asiakirjat?|lähteet|lähde|dokumentti|hati|nyaraka|chanzo|"
+    r"ìwé|orísun|документы?|источники?|文档|文檔|文件|文献|文獻|资料|資料|来源|來源|段落|文書|出典|문서|출처|자료|(?:ال)?وثيقة|(?:ال)?مستند|(?:ال)?مصدر|"
+    r"سند|منبع|दस्तावे(?:ज़|\u095b|ज)|स्रोत|নথি|উৎস|పత్రం|మూలం|เอกสาร|แหล่งข้อมูล|แหล่งที่มา)"
+    rf"{_GAP}\.?{_GAP}(?:no\.?|nr\.?|\#|№|:|：)?{_GAP})"
 )
-_ITEM = rf"{_LABEL}?\#?(?P<low>\d++)(?:\s*+[-‐‑‒–—−~〜～]\s*+{_LABEL}?(?P<high>\d++))?"
+_ITEM = rf"{_LABEL}?\#?(?P<low>\d++)(?:{_GAP}[-‐‑‒–—−~〜～]{_GAP}{_LABEL}?(?P<high>\d++))?"
 _ITEM_UNNAMED = _ITEM.replace("?P<low>", "").replace("?P<high>", "")
-_SEPARATOR = r"\s*+(?:[,;、，；؛،&/+]|\b(?:and|und|et|y|и|och|en|e)\b)\s*+"
+_SEPARATOR = rf"{_GAP}(?:[,;、，；،؛&/+و和与與及とや와과및ও]|\b(?:and|und|et|y|и|och|en|e|dan|ja|na|àti)\b|और|এবং|మరియు|และ){_GAP}"
+SENTENCE_MARKS = ".。．｡!?！？।॥؟۔"
+_BLANKS = " \t\u00a0\u3000\u061c\u200e\u200f"
 _MARKER = regex.compile(r"\s*(?:(?:#{1,6}|>|[-–—*•‣▪◦·●○]|[(（]?\d{1,3}[.)）])\s+)?")
 _WORDS_MEET = regex.compile(r"[[\p{L}\p{N}]--[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}]]{2}", regex.V1)
 _TARGET = regex.compile(r"\(https?://[^\s)]*+\)")
@@ -39,6 +46,7 @@ _UPSTREAM_MARK = re.compile(r" ?\[\d+")
 _ITEMS = regex.compile(_ITEM, regex.IGNORECASE)
 _BRACKETED_NUMBER = regex.compile(
     r"[(（]\s*+(?:\p{L}+\s+)?\d{1,3}(?:\s*+[,;-]\s*+\d{1,3})*+\s*+[)）]|[\[【［][^\[\]【】［］\n]{0,40}?\d[^\[\]【】［］\n]{0,40}[\]】］]|[⁰¹²³⁴-⁹]+"
+    r"|\]\d{1,3}\["  # brackets that something turned around for right-to-left reading
 )
 
 
@@ -121,12 +129,12 @@ def _detach(text: str, styles: tuple[str, ...]) -> Detached:
         before = text[max(line_start, done) : start]
         leads = _MARKER.fullmatch(before) is not None and (not places or places[-1].end <= line_start)
         left = start
-        while not leads and left > done and text[left - 1] in " \t\u00a0\u3000":
+        while not leads and left > done and text[left - 1] in _BLANKS:
             left -= 1
         if leads:
-            while end < len(text) and text[end] in " \t\u00a0\u3000:":
+            while end < len(text) and text[end] in _BLANKS + ":：":
                 end += 1
-        elif end < len(text) and left > 0 and text[end] in ".。!?！？" and text[left - 1] in ".。!?！？।؟":
+        elif end < len(text) and left > 0 and text[end] in SENTENCE_MARKS and text[left - 1] in SENTENCE_MARKS:
             end += 1
         if left > done:
             pieces.append((done, left))
@@ -156,7 +164,7 @@ def _assemble(text: str, pieces: list[tuple[int, int]], places: list[Place], gap
 
 @lru_cache(maxsize=16)
 def _group(styles: tuple[str, ...]) -> "regex.Pattern[str]":
-    listed = rf"{_ITEM_UNNAMED}(?:{_SEPARATOR}{_ITEM_UNNAMED})*+\s*+"
+    listed = rf"{_ITEM_UNNAMED}(?:{_SEPARATOR}{_ITEM_UNNAMED})*+{_GAP}"
     single = "|".join(rf"{_BRACKETS[style][0]}{listed}{_BRACKETS[style][1]}{_LINK}" for style in styles)
     several = rf"(?:{single})(?:[^\S\n]{{0,3}}[,;、]?[^\S\n]{{0,3}}(?:{single}))*+"
     return regex.compile(rf"[(（]\s*+{several}\s*+[)）]|{several}", regex.IGNORECASE)

@@ -5,7 +5,7 @@ for the ways in which the languages of `refusals.yaml` say that something cannot
 """
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
@@ -16,9 +16,12 @@ import regex
 import yaml
 
 from trust.text.fuzzy import partial_ratio
-from trust.text.normalize import base_language, has_content, normalize_answer
+from trust.text.languages import UNDETERMINED, base_language
+from trust.text.normalize import UNSPACED, has_content, normalize_answer
+from trust.text.own_phrases import ANY
 from trust.text.sentences import Sentence
 
+Own = tuple[str, "regex.Pattern[str]"]
 Response = Literal["answered", "refused", "empty"]
 
 FLAG = "I apologize, but I couldn't find an answer"
@@ -73,11 +76,14 @@ class Detector:
     else is `answered`, however short. Quoted words never refuse, unless the whole response is in quotes.
 
     Args:
-        own: further phrases in any language, taken literally, found anywhere in a clause.
+        own: language code or `any` -> further phrases (`trust.text.own_phrases`), taken literally, found anywhere in a
+            clause from a word's start.
     """
 
-    def __init__(self, own: Sequence[str] = ()) -> None:
-        self._own = [(phrase, regex.compile(r"(?<!\w)" + regex.escape(_fold(phrase).strip()))) for phrase in own]
+    def __init__(self, own: Mapping[str, Sequence[str]] | None = None) -> None:
+        self._own = {
+            language: [(phrase, _literal(phrase)) for phrase in phrases] for language, phrases in (own or {}).items()
+        }
 
     def classify(self, sentences: Sequence[Sentence], language: str) -> Finding:
         """What a response is; the phrases of its language and of English are tried, of all where it has none.
@@ -89,6 +95,7 @@ class Detector:
         if not sentences:
             return Finding("empty")
         languages = _languages(base_language(language))
+        own = self._own_of(base_language(language))
         refusing: set[int] = set()
         phrase: str | None = None
         cited_statement = False
@@ -98,7 +105,7 @@ class Detector:
             says_more = apologised = False
             refused = False
             for clause, cited in _clauses(sentence, languages, keep_quotes=quoted):
-                found = self._match(clause, languages, at_start=not says_more)
+                found = _match(clause, languages, own, at_start=not says_more)
                 if found:
                     refused = True
                     if phrase is None:
@@ -115,17 +122,29 @@ class Detector:
             return Finding("answered", phrase, frozenset(refusing) if phrase else frozenset())
         return Finding("refused", phrase, frozenset(refusing))
 
-    def _match(self, clause: str, languages: tuple[str, ...], at_start: bool) -> str | None:
-        for phrase, pattern in self._own:
-            if pattern.search(clause):
+    def _own_of(self, language: str) -> list[Own]:
+        """Own phrases for a row: those of its language and of any; all of them where its language is not said."""
+        wanted = list(self._own) if language == UNDETERMINED else [language, ANY]
+        return [phrase for name in wanted for phrase in self._own.get(name, ())]
+
+
+def _match(clause: str, languages: tuple[str, ...], own: list[Own], at_start: bool) -> str | None:
+    for phrase, pattern in own:
+        if pattern.search(clause):
+            return phrase
+    for language in languages:
+        for phrase, pattern, needs_start, words in _phrases(language):
+            if not at_start and needs_start:
+                continue
+            if any(word in clause for word in words) and pattern.search(clause):
                 return phrase
-        for language in languages:
-            for phrase, pattern, needs_start, words in _phrases(language):
-                if not at_start and needs_start:
-                    continue
-                if any(word in clause for word in words) and pattern.search(clause):
-                    return phrase
-        return None
+    return None
+
+
+def _literal(phrase: str) -> "regex.Pattern[str]":
+    folded = _fold(phrase)
+    start = "" if regex.match(UNSPACED, folded) else r"(?<!\w)"
+    return regex.compile(start + regex.escape(folded))
 
 
 def _clauses(sentence: Sentence, languages: tuple[str, ...], keep_quotes: bool) -> list[tuple[str, bool]]:

@@ -13,24 +13,16 @@ import regex
 import sentencex
 
 from trust.errors import PreflightError
-from trust.text.citations import DEFAULT_STYLES, Detached, Place, detach
-from trust.text.normalize import base_language, has_content
+from trust.text.boundaries import goes_on, parts
+from trust.text.citations import DEFAULT_STYLES, SENTENCE_MARKS, Detached, Place, detach
+from trust.text.languages import base_language
+from trust.text.normalize import has_content
 
 _BULLET = regex.compile(r"[^\S\n]*(?:#{1,6}|>|[-–—*•‣▪◦·●○]|[(（]?\p{L}[)）])[^\S\n]+")
 _NUMBER = regex.compile(r"[^\S\n]*[(（]?(\d{1,3})[.)）、．][^\S\n]+")
 _EMPHASIS = regex.compile(r"\*\*|__|`")
 _HEADING = regex.compile(r"[^\S\n]*#{1,6}[^\S\n]")
 _NO_SENTENCE_MARKS = frozenset({"th", "lo", "km"})
-
-# What sentencex 1.0.32 takes for the end of a sentence although it is an abbreviation, by what may follow.
-_BEFORE_NUMBER = frozenset({"approx", "ca", "cf", "ch", "fig", "figs", "no", "nos", "p", "pp", "sec", "vol", "vols"})
-_BEFORE_NAME = {"fr": {"m", "mm"}, "sw": {"dkt", "bw", "bi", "mhe"}, "ru": {"т.е", "т. е", "напр"}}
-_LONGEST_WORD = 40
-_INITIALS = regex.compile(r"(?:\p{L}\. ?)*\p{L}")
-_LAST_WORD = regex.compile(r"((?:\p{L}\. ?)*\p{L}+)\.\s*$")
-_LOWER_START = regex.compile(r"\s*\p{Ll}")
-_DIGIT_START = regex.compile(r"\s*\d")
-_BRACKETED_SENTENCE = regex.compile(r"(\s*[(（][^()（）]+[.!?。！？][)）])\s+(?=\S)")
 
 
 @dataclass(frozen=True)
@@ -150,8 +142,8 @@ def _lines(text: str) -> Iterator[tuple[int, int, int]]:
 def _cut(line: str, places: list[int], language: str) -> Iterator[tuple[int, int]]:
     pieces: list[str] = []
     for piece in sentencex.segment(language, line) if line.strip() else []:
-        for part in _after_brackets(piece):
-            if pieces and _goes_on(pieces[-1], part, language):
+        for part in parts(piece):
+            if pieces and goes_on(pieces[-1], part, language):
                 pieces[-1] += part
             else:
                 pieces.append(part)
@@ -165,22 +157,6 @@ def _cut(line: str, places: list[int], language: str) -> Iterator[tuple[int, int
             start = stop
         yield start, end
         at = end
-
-
-def _after_brackets(piece: str) -> list[str]:
-    """The piece, parted behind a sentence in brackets that opens it."""
-    match = _BRACKETED_SENTENCE.match(piece)
-    return [piece[: match.end(1)], piece[match.end(1) :]] if match else [piece]
-
-
-def _goes_on(before: str, after: str, language: str) -> bool:
-    """Whether the boundary between two pieces is an abbreviation's full stop, not a sentence's."""
-    if not (word := _LAST_WORD.search(before[-_LONGEST_WORD:])):
-        return False
-    last = word[1].casefold()
-    if last in _BEFORE_NAME.get(language, ()) or (last in _BEFORE_NUMBER and _DIGIT_START.match(after)):
-        return True
-    return _INITIALS.fullmatch(last) is not None and _LOWER_START.match(after) is not None
 
 
 def _whole(line: str, places: list[int]) -> Iterator[tuple[int, int]]:
@@ -211,7 +187,7 @@ def _line_leads(place: Place, detached: Detached) -> bool:
     """Whether citations stand before what they belong to on this line: one opens it and none closes it."""
     text = detached.text
     start = text.rfind("\n", 0, place.at) + 1
-    if place.at == start or text[place.at - 1] not in ".。!?！？।؟…" or start not in detached.leading:
+    if place.at == start or text[place.at - 1] not in SENTENCE_MARKS + "…" or start not in detached.leading:
         return False
     end = text.find("\n", place.at)
     end = len(text) if end < 0 else end

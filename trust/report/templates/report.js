@@ -42,7 +42,8 @@
       found.push([row.response + able, right === null ? "" : right ? "good" : "bad"]);
     }
     if (row.badness !== null && row.status !== "failed") found.push(["quality " + Math.round(100 * (1 - row.badness)), ""]);
-    found.push([row.language, ""]);
+    const spoken = { undetermined: "no language given", unsupported: `${row.language}: no rules for it` };
+    found.push([spoken[row.language_rules] || row.language, row.language_rules === "supported" ? "" : "mid"]);
     return found.map(([text, cls]) => make("span", "chip " + cls, text));
   }
 
