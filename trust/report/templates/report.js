@@ -52,6 +52,7 @@
     const chance = cite.p_yes === null ? "" : " " + cite.p_yes.toFixed(2);
     const node = make("button", "cite " + (cite.verdict || ""), `[${cite.doc}] ${words(kind)}${chance}`);
     node.type = "button";
+    node.dir = "ltr";
     node.addEventListener("click", () => {
       const doc = body.querySelector(`[data-doc="${Number(cite.doc)}"]`);
       if (!doc) return;
@@ -75,8 +76,10 @@
     for (const sentence of row.sentences) {
       const tone = sentence.recall === null ? "" : sentence.recall ? " good" : " bad";
       const block = make("div", "sentence" + tone);
+      // The text has no direction of its own here, so that it sets the one of the block, and with it the side of the bar.
       block.dir = "auto";
-      block.append(prose("p", "", sentence.text, row.language));
+      block.append(make("p", "", sentence.text));
+      if (row.language !== "und") block.lang = row.language;
       if (sentence.citations.length) {
         const cites = make("div", "cites");
         cites.append(...sentence.citations.map((cite) => citation(cite, body)));
