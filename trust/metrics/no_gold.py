@@ -25,8 +25,11 @@ from trust.errors import ConfigError
 from trust.metrics import Row, RowScore, Stat, basic, citations
 from trust.metrics.ratios import BIG, Sums
 from trust.metrics.response import Reading, read
-from trust.metrics.trust_score import TrustScoreConfig, rules
-from trust.metrics.trust_score import resolve as resolve
+from trust.metrics.trust_score import (
+    TrustScoreConfig,
+    resolve,  # noqa: F401  trust.metrics.resolve looks for it here
+    rules,
+)
 from trust.text.normalize import has_content
 from trust.text.sentences import preflight
 
