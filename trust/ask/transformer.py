@@ -1,5 +1,6 @@
 """What judges have in common that are Transformers models in the actor: options, loading, batches by padded tokens."""
 
+import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -113,7 +114,10 @@ class TransformerJudge(ABC):
         lengths = {i: len(row["input_ids"]) for i, (row, _) in rows.items()}
         for group in chunks(lengths, self._batch_tokens):
             for i, (label, p_yes) in zip(group, self._step([rows[i][0] for i in group]), strict=True):
-                answers[i] = Verdict(label, p_yes, truncated=rows[i][1])
+                if math.isfinite(p_yes):
+                    answers[i] = Verdict(label, p_yes, truncated=rows[i][1])
+                else:
+                    answers[i] = AskFailed("judge_overflow", "the judge's scores are no numbers; take a wider dtype")
         return [answers[i] for i in range(len(inputs))]
 
     @abstractmethod

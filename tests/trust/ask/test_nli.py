@@ -155,6 +155,13 @@ def test_bfloat16_comes_close(tmp_path: Path) -> None:
     assert narrow != wide
 
 
+def test_scores_that_overflow_are_failures(tmp_path: Path) -> None:
+    made = judge(write(tmp_path))
+    with torch.no_grad():
+        made._model.classifier.bias[1] = float("nan")
+    assert [getattr(answer, "reason", None) for answer in made.answer_batch(PAIRS)] == ["judge_overflow"] * len(PAIRS)
+
+
 def test_identity_is_of_weights_and_what_decides_a_label(tmp_path: Path) -> None:
     def of(folder: Path, **options: Any) -> str:
         return NliConfig(model=str(folder), **{"languages": None} | options).fingerprint()
