@@ -18,7 +18,7 @@ def recipe(repo: Path, heading: str) -> list[str]:
     """The commands below a heading of the README."""
     text = (repo / "README.md").read_text()
     section = text.split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
-    blocks = re.findall(r"^```\n(.*?)^```", section, re.S | re.M)
+    blocks = re.findall(r"^```\w*\n(.*?)^```$", section, re.S | re.M)
     lines = "".join(blocks).replace("\\\n", " ").splitlines()
     return [line for line in lines if line.startswith("python -m ")]
 
@@ -28,6 +28,25 @@ def run(command: str, folder: Path, repo: Path, *more: str) -> subprocess.Comple
     words = ["bash", "-c", f"{sys.executable} {command.removeprefix('python ')} {' '.join(more)}"]
     env = os.environ | {"PYTHONPATH": str(repo)}
     return subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=300)
+
+
+def test_own_outputs_in_the_readmes_form_and_as_a_saved_data_set(tmp_path: Path, repo: Path) -> None:
+    datasets = pytest.importorskip("datasets", reason="Hugging Face datasets is not installed")
+    heading = "Score your own outputs"
+    first, second = recipe(repo, heading)
+    section = (repo / "README.md").read_text().split(f"## {heading}")[1]
+    row = json.loads(section.split("```json\n")[1].split("```")[0])
+    (tmp_path / "answers.json").write_text(json.dumps([row]))
+    datasets.disable_progress_bars()
+    datasets.DatasetDict({"test": datasets.Dataset.from_list([row])}).save_to_disk(str(tmp_path / "saved"))
+    found = []
+    for command, name in ((first, "mine"), (second, "saved")):
+        done = run(command, tmp_path, repo)
+        assert done.returncode == 0, done.stderr
+        found.append(json.loads((tmp_path / "runs" / name / "summary.json").read_text()))
+    assert [one.pop("dataset") for one in found] == ["answers", "saved"]
+    assert found[0] == found[1]
+    assert found[0]["calib_str_em_f1"] == 100
 
 
 def support(wrong: int = 0) -> list[dict[str, Any]]:
@@ -60,7 +79,6 @@ def write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
         writer.writerows(rows)
 
 
-@pytest.mark.usefixtures("ray_session")
 def test_slices_and_ci(tmp_path: Path, repo: Path) -> None:
     (evaluate,) = recipe(repo, "By slice")
     (compare,) = recipe(repo, "In your CI")
@@ -101,7 +119,6 @@ def test_slices_and_ci(tmp_path: Path, repo: Path) -> None:
     assert "slices=[language,product,colour]" in done.stderr
 
 
-@pytest.mark.usefixtures("ray_session")
 def test_without_gold_answers(tmp_path: Path, repo: Path) -> None:
     (evaluate,) = recipe(repo, "Without gold answers")
     refusal = "I apologize, but I couldn't find an answer to your question."
