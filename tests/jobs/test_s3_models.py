@@ -46,11 +46,11 @@ def test_a_judge_for_two_actors(
             return weights_read(lambda: finish(words, repo, {"TRUST_CACHE": str(tmp_path / "node")}))
 
         cold, warm = evaluated("cold"), evaluated("warm")
-    assert cold - warm == first - again > 0, "fetched more than once"
-    for run in ("cold", "warm"):
-        assert pc.unique(table(there.run(run), "scores")["status"]).to_pylist() == ["scored"]
-    assert there.run("cold").manifest("evaluate").totals["asks_asked"] >= 40
-    same_tables(there.run("cold"), there.run("warm"))
+        assert cold - warm == first - again > 0, "fetched more than once"
+        for run in ("cold", "warm"):
+            assert pc.unique(table(there.run(run), "scores")["status"]).to_pylist() == ["scored"]
+        assert there.run("cold").manifest("evaluate").totals["asks_asked"] >= 40
+        same_tables(there.run("cold"), there.run("warm"))
 
 
 def test_respond_killed_at_half_with_its_model_there(s3_server: str, smollm2: str, tmp_path: Path, repo: Path) -> None:
