@@ -30,7 +30,7 @@ def test_help_shows_purpose_groups_and_keys(repo: Path) -> None:
     words = [sys.executable, "-m", "jobs.evaluate", "--help"]
     done = subprocess.run(words, cwd=repo, capture_output=True, text=True, check=True)
     assert "Scores the responses of a run" in done.stdout
-    assert "judge/entails=lexical|t5" in done.stdout
+    assert "judge/entails=lexical|llm|llm_openai|nli|t5" in done.stdout
     assert "replicates: 1000" in done.stdout
 
 
