@@ -13,10 +13,8 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote, unquote
 
 import numpy as np
-import pyarrow.compute as pc
 
 from trust import config as configs
 from trust import stats, summary, tables
@@ -29,6 +27,7 @@ from trust.metrics import Stat
 from trust.metrics.ratios import BIG
 from trust.runs import Manifest, Plan, Run
 from trust.storage import Storage, open_storage
+from trust.sums import group_named, name_of
 from trust.units import Unit, UnitResult, read_rows, row_units
 
 UNIT_ROWS = 1024  # at most
@@ -168,7 +167,7 @@ class AgreementWorker:
         for group, members in groups.items():
             matrix = np.array([[terms.get(name, 0.0) for name in _TERMS] for _, terms in members])
             weights = stats.question_weights([sample_id for sample_id, _ in members], self._replicates)
-            sums[group_key(group)] = stats.sum_terms(matrix, weights)
+            sums[name_of(group)] = stats.sum_terms(matrix, weights)
         return UnitResult({}, {"ok": len(rows)}, sums=sums)
 
 
@@ -176,12 +175,12 @@ class _Said:
     """What one judge said of the asks of some samples' rows."""
 
     def __init__(self, storage: Storage, parts: dict[str, list[str]], sample_ids: list[str]) -> None:
-        only = pc.field("sample_id").isin(sample_ids)
+        only = tables.of_samples(sample_ids)
 
         def read(table: str) -> list[dict[str, Any]]:
             return [row for path in parts[table] for row in tables.to_rows(storage.read_table(path, filters=only))]
 
-        self._asks = {_row_key(row): row["asks"] for row in read("scores")}
+        self._asks = {tables.row_key(row, "scores"): row["asks"] for row in read("scores")}
         self._labels = {
             (row["sample_id"], row["hash"]): row["answer"] == "1" for row in read("verdicts") if row["status"] == "ok"
         }
@@ -189,7 +188,7 @@ class _Said:
     def of(self, row: dict[str, Any]) -> dict[tuple[str, str], bool]:
         """(role, pair) -> label."""
         labels = {}
-        for ask in self._asks.get(_row_key(row)) or []:
+        for ask in self._asks.get(tables.row_key(row, "scores")) or []:
             label = self._labels.get((row["sample_id"], ask["hash"]))
             if label is not None:
                 labels[ask["role"], ask["hash"]] = label
@@ -209,7 +208,7 @@ def agreement(sums: dict[str, np.ndarray]) -> list[dict[str, Any]]:
     """Agreement of each two judges by role and language out of the units' sums, as `run_judges` says."""
     groups: dict[tuple[str, ...], Any] = {}
     for key, array in sums.items():
-        one, other, role, language = json.loads(unquote(key))
+        one, other, role, language = group_named(key)
         for group in itertools.product([one], [other], {role, ALL}, {language, ALL}):
             groups[group] = groups.get(group, 0) + array
     return [
@@ -265,12 +264,3 @@ def _cell(row: dict[str, Any], key: str, digits: int) -> str:
         return "n.a."
     low, high = row[f"{key}_low"], row[f"{key}_high"]
     return f"{row[key]:.{digits}f}" + (f" [{low:.{digits}f}, {high:.{digits}f}]" if low is not None else "")
-
-
-def _row_key(row: dict[str, Any]) -> tuple[Any, ...]:
-    return row["metric"], row["sample_id"], row["model"], row["prompt"], row["draw"]
-
-
-def group_key(group: tuple[str, ...]) -> str:
-    """A group as a name of sums."""
-    return quote(json.dumps(group), safe="")

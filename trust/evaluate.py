@@ -188,10 +188,10 @@ class EvaluateWorker:
             failed_before, unit, self._storage, "scores", [row["sample_id"] for row in rows]
         )
         if again is not None:
-            here = {_score_key("", row) for row in rows}  # not the draws of the same questions in the next unit
-            again = [score for score in again if _score_key("", score) in here]
-            keys = {_score_key(score["metric"], score) for score in again}
-            wanted = [(metric, row) for metric, row in wanted if _score_key(metric.name, row) in keys]
+            here = set(map(tables.row_key, rows))  # not the draws of the same questions in the next unit
+            again = [score for score in again if tables.row_key(score) in here]
+            keys = {(score["metric"], tables.row_key(score)) for score in again}
+            wanted = [(metric, row) for metric, row in wanted if (metric.name, tables.row_key(row)) in keys]
         scores = await asyncio.gather(*(self._score(metric, row, ledger) for metric, row in wanted))
         used = _verdicts(scores, ledger)
         old = {(verdict["sample_id"], verdict["hash"]) for verdict in known}
@@ -262,10 +262,6 @@ def _verdicts(scores: list[dict[str, Any]], ledger: Ledger) -> list[dict[str, An
         for sample, pair in keys
         if pair in ledger.verdicts
     ]
-
-
-def _score_key(metric: str, row: dict[str, Any]) -> tuple[Any, ...]:
-    return metric, row["sample_id"], row["model"], row["prompt"], row["draw"]
 
 
 def _counts(scores: list[dict[str, Any]]) -> dict[str, int]:

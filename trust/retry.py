@@ -43,7 +43,7 @@ def failed_before(unit: Unit, storage: Storage, table: str, sample_ids: Iterable
     """The rows of `table` that a retry unit is to do again, as they failed; None where the unit is not a retry."""
     if _KEY not in unit.source:
         return None
-    wanted = pc.field("sample_id").isin(sorted(set(sample_ids))) & (pc.field("status") == "failed")
+    wanted = tables.of_samples(sample_ids) & (pc.field("status") == "failed")
     found = [storage.read_table(path, filters=wanted) for path in unit.source[_KEY].get(table, [])]
     return [row for content in found for row in tables.to_rows(content)]
 

@@ -3,7 +3,7 @@
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,7 +57,7 @@ def summarise(run: Run, manifest: Manifest, config: EvaluateConfig) -> list[dict
     spoken = _languages(run, config)
     known = choices(config.compat).known_languages
     summaries = []
-    for group, flat in _by_group(run, config, why, ""):
+    for group, flat in _by_group(run, config, why, [""]):
         whole = {key: group[key] for key in _WHOLE_GROUP}
         languages = spoken[tuple(whole.values())]
         summaries.append(whole | head | _outside(languages) | _standing(languages, known) | flat)
@@ -106,10 +106,9 @@ def summarise_slices(run: Run, config: EvaluateConfig) -> list[dict[str, Any]]:
     """
     _, why = unreadable(run, config)
     rows = []
-    for column in config.slices:
-        for group, flat in _by_group(run, config, why, column):
-            n = sum(flat[key] for key in ("num_scored", "num_na", "num_failed"))
-            rows.append(group | {"n": n} | flat)
+    for group, flat in _by_group(run, config, why, config.slices):
+        n = sum(flat[key] for key in ("num_scored", "num_na", "num_failed"))
+        rows.append(group | {"n": n} | flat)
     return sorted(
         rows,
         key=lambda row: (
@@ -122,12 +121,12 @@ def summarise_slices(run: Run, config: EvaluateConfig) -> list[dict[str, Any]]:
 
 
 def _by_group(
-    run: Run, config: EvaluateConfig, why: str, column: str
+    run: Run, config: EvaluateConfig, why: str, columns: Sequence[str]
 ) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
-    """Each group of rows, or each slice of one by `column`, with its flat numbers."""
+    """Each slice by the columns, of each group of rows, with its flat numbers; the column "" has one slice of all rows."""
     by_name = {metric.name: metric for metric in metrics.build(config.metrics, config.compat)}
     found: dict[tuple[str, ...], dict[str, Any]] = {}
-    for name, array in run.each_sum("evaluate", lambda name: group_of(name)["slice"] == column):
+    for name, array in run.each_sum("evaluate", lambda name: group_of(name)["slice"] in columns):
         group = group_of(name)
         flat = found.setdefault(tuple(group[key] for key in _GROUP), {})
         flat |= _flat(by_name[group["metric"]], array, group["task"], config.max_failed, why)

@@ -42,7 +42,7 @@ def sum_scores(
             for sliced in (score["slices"] or {}).items():
                 slices.setdefault(sliced, []).append(i)
         for sliced, chosen in slices.items():
-            sums[quote(json.dumps([*group, *sliced]), safe="")] = stats.sum_terms(matrix[chosen], weights[chosen])
+            sums[name_of((*group, *sliced))] = stats.sum_terms(matrix[chosen], weights[chosen])
     return sums
 
 
@@ -59,7 +59,17 @@ def by_term(metric: Metric, sums: np.ndarray) -> dict[str, np.ndarray]:
 
 def group_of(name: str) -> dict[str, str]:
     """The group that a name in a unit's sums stands for."""
-    return dict(zip(GROUP, json.loads(unquote(name)), strict=True))
+    return dict(zip(GROUP, group_named(name), strict=True))
+
+
+def name_of(group: Sequence[str]) -> str:
+    """A group of rows as the name of its sums, which a file can have."""
+    return quote(json.dumps(group), safe="")
+
+
+def group_named(name: str) -> list[str]:
+    """What `name_of` was given."""
+    return list(json.loads(unquote(name)))
 
 
 def _terms(scores: Sequence[Mapping[str, Any]], metric: Metric) -> np.ndarray:

@@ -142,6 +142,17 @@ def sort(name: str, table: pa.Table) -> pa.Table:
     return table.sort_by([(key, "ascending") for key in SORT_KEYS[name]])
 
 
+def of_samples(sample_ids: Iterable[str]) -> pc.Expression:
+    """A filter for rows of these samples (one or more), by which row groups that hold none of them are not read."""
+    ids, wanted = pc.field("sample_id"), sorted(set(sample_ids))
+    return (ids >= wanted[0]) & (ids <= wanted[-1]) & ids.isin(wanted)
+
+
+def row_key(row: Mapping[str, Any], name: str = "responses") -> tuple[Any, ...]:
+    """The key of a row of the table `name`, also from a row of a wider one."""
+    return tuple(row[column] for column in SORT_KEYS[name])
+
+
 def unrepeated(name: str, table: pa.Table) -> pa.Table:
     """The sorted table without rows that have the key of the row before."""
     new = pa.array([True] * min(1, table.num_rows), pa.bool_())

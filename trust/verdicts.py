@@ -97,8 +97,7 @@ class VerdictStore:
     def _load(self, wanted: list[str], rows: dict[tuple[str, str], dict[str, Any]], read: set[str]) -> bool:
         """Reads what was not read yet; False where a listed file is gone."""
         low, high = _key(wanted[0]), _key(wanted[-1])
-        ids = pc.field("sample_id")
-        only = (ids >= wanted[0]) & (ids <= wanted[-1]) & ids.isin(wanted)
+        only = tables.of_samples(wanted)
         for name in self._list():
             first, _, rest = name.partition("~")
             if name in read or first > high or rest.partition("~")[0] < low:

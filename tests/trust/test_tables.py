@@ -1,6 +1,9 @@
 """Every table has one schema; rows go in and come out unchanged, sorted by key."""
 
+from pathlib import Path
+
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from trust import tables
@@ -53,3 +56,11 @@ def test_of_rows_with_the_same_key_the_first_stays() -> None:
     made = tables.unrepeated("verdicts", pa.concat_tables(halves))
     assert made["answer"].to_pylist() == ["first", "x", "y"]
     assert tables.unrepeated("verdicts", made.slice(0, 0)).num_rows == 0
+
+
+def test_rows_of_samples_and_their_keys(tmp_path: Path) -> None:
+    made = [sample(key, model="m", prompt="p", draw=n, status="ok") for key in ("a", "c", "m", "z") for n in (0, 1)]
+    pq.write_table(tables.to_table("responses", made), tmp_path / "part.parquet", row_group_size=2)
+    found = tables.to_rows(pq.read_table(tmp_path / "part.parquet", filters=tables.of_samples(["m", "c"])))
+    assert [tables.row_key(row) for row in found] == [(key, "m", "p", n) for key in ("c", "m") for n in (0, 1)]
+    assert tables.row_key(made[0] | {"metric": "x"}, "scores") == ("a", "m", "p", 0, "x")

@@ -11,7 +11,8 @@ import asyncio
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -164,10 +165,11 @@ class LlmJudge:
         """The share of yes among the answers that say yes or no, which most of them must."""
         asks = (self._ask(inputs, draw) for draw in range(self._config.samples))
         answers = await asyncio.gather(*asks, return_exceptions=True)
-        totals = add_up(item.totals for item in answers if isinstance(item, Completion | AskFailed))
+        totals: Counter[str] = Counter()
         for item in answers:
-            if isinstance(item, BaseException) and not isinstance(item, AskFailed):
+            if not isinstance(item, Completion | AskFailed):
                 raise item
+            totals.update(item.totals)
         texts = [item.text for item in answers if isinstance(item, Completion)]
         raw = json.dumps(texts, ensure_ascii=False)
         votes = [match[1].casefold() == "yes" for text in texts if (match := _WORD.match(text))]
@@ -195,15 +197,6 @@ class LlmJudge:
 
     def _verdict(self, p_yes: float, raw: str, totals: Mapping[str, float]) -> Verdict:
         return Verdict(int(p_yes >= self._config.threshold), p_yes, raw=raw, totals=totals)
-
-
-def add_up(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """Additive numbers of several requests as one."""
-    totals: dict[str, float] = {}
-    for part in parts:
-        for key, value in part.items():
-            totals[key] = totals.get(key, 0.0) + value
-    return totals
 
 
 def _fill(template: str, pair: Mapping[str, str]) -> str:

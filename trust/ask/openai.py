@@ -58,9 +58,7 @@ class OpenAIBackend:
         """One completion.
 
         Args:
-            inputs: `messages` (chat messages, or a text that is sent as it is) and `sampling` (temperature, top_p,
-                max_tokens, seed, stop, and `logprobs`: how many of the likeliest first tokens are told); `schema`, a JSON
-                schema that the answer is held to; other keys are left alone.
+            inputs: as `trust.ask.vllm.VllmBackend.answer` takes them.
 
         Raises:
             AskFailed: `prompt_too_long`, `request_refused`, `endpoint_timeout`, `endpoint_unreachable`,

@@ -19,7 +19,7 @@ Encoded = tuple[dict[str, list[int]], bool]  # the tokenizer's lists for one pai
 
 
 @dataclass
-class TransformerConfig:
+class TransformerConfig(ABC):
     """Options of a judge that is a Transformers model.
 
     Attributes:
@@ -66,8 +66,9 @@ class TransformerConfig:
     def for_actor(self, cpus: int) -> dict[str, Any]:
         return configs.plain(self) | {"threads": self.threads or cpus, "model": models.portable(self.model)}
 
+    @abstractmethod
     def fingerprint(self, storage: Storage | None = None) -> str:
-        raise NotImplementedError
+        """Identity of the judge's answers."""
 
 
 class TransformerJudge(ABC):

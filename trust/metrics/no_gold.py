@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from trust.ask import Ask
-from trust.compat import choices
+from trust.compat import Choices, choices
 from trust.errors import ConfigError
 from trust.metrics import Row, RowScore, Stat, basic, citations
 from trust.metrics.ratios import BIG, Sums
@@ -81,8 +81,7 @@ class NoGold:
 
     def preflight(self) -> None:
         """Raises PreflightError where the sentence splitter's data is missing."""
-        if self.choices.sentences == "punkt":
-            preflight()
+        preflight(self.choices.sentences)
 
     async def row(self, row: Row, ask: Ask) -> RowScore:
         """Score one response; roles of its asks: `answerable`, `grounded`, `grounded_alone` and those of citations.
@@ -105,7 +104,7 @@ class NoGold:
         return RowScore(
             terms=terms | cited_terms | grounded_terms,
             values=values | cited_values | grounded_values,
-            trace=_trace(reading, statements, answerable, grounded),
+            trace=_trace(reading, statements, answerable, grounded, self.choices),
         )
 
     def final(self, sums: Mapping[str, np.ndarray], task: str) -> dict[str, Stat]:
@@ -182,14 +181,15 @@ def _score(judged: list[bool]) -> tuple[dict[str, float], dict[str, float]]:
 
 
 def _trace(
-    reading: Reading, statements: list[citations.Statement], answerable: list[bool], grounded: list[bool | None]
+    reading: Reading,
+    statements: list[citations.Statement],
+    answerable: list[bool],
+    grounded: list[bool | None],
+    choices: Choices,
 ) -> dict[str, Any]:
-    return {
-        "answerable": reading.answerable,
+    return reading.traced(choices) | {
         "judged": True,
         "answering": [number for number, answers in enumerate(answerable, start=1) if answers],
-        "response": reading.response,
-        "refusal": {"ratio": reading.ratio, "phrase": reading.phrase},
         "answers": [],
         "sentences": [
             {**citations.traced(statement), "grounded": mark}

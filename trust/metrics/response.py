@@ -7,7 +7,7 @@ from trust.compat import Choices
 from trust.errors import RowError
 from trust.metrics import Row
 from trust.text.citations import detach, remove_upstream
-from trust.text.languages import base_language
+from trust.text.languages import base_language, support
 from trust.text.matching import contains
 from trust.text.normalize import normalize, normalize_answer
 from trust.text.refusals import FLAG, THRESHOLD, Detector, Response, ratio_to_flag
@@ -80,6 +80,16 @@ class Reading:
         return (
             answer in text if choices.matching == "substring" else contains(text, answer, base_language(self.language))
         )
+
+    def traced(self, choices: Choices) -> dict[str, Any]:
+        """What every metric says of how the row was read, for the trace of its score."""
+        trace: dict[str, Any] = {
+            "answerable": self.answerable,
+            "response": self.response,
+            "refusal": {"ratio": self.ratio, "phrase": self.phrase},
+        }
+        standing = support(self.language, choices.known_languages)
+        return trace if standing == "supported" else trace | {"language": standing}
 
 
 def read(row: Row, rules: Rules) -> Reading:

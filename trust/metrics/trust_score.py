@@ -17,7 +17,6 @@ from trust.metrics import Row, RowScore, Stat, basic, citations, cm, correctness
 from trust.metrics.ratios import Sums
 from trust.metrics.response import Reading, Rules, read
 from trust.text.citations import DEFAULT_STYLES, STYLES
-from trust.text.languages import support
 from trust.text.own_phrases import by_language, load
 from trust.text.refusals import FLAG, THRESHOLD, Detector
 from trust.text.sentences import preflight
@@ -67,8 +66,7 @@ class TrustScore:
 
     def preflight(self) -> None:
         """Raises PreflightError where the sentence splitter's data is missing."""
-        if self.choices.sentences == "punkt":
-            preflight()
+        preflight(self.choices.sentences)
 
     async def row(self, row: Row, ask: Ask) -> RowScore:
         """Score one response; roles of its asks: `citation_recall`, `citation_precision`, `citation_rest`, `claim`.
@@ -149,15 +147,10 @@ def _trace(
         supported = reading.supported[index] if reading.supported is not None else None
         found = bool(correct.found[index]) if correct.found is not None else None
         answers.append({"answer": (aliases or [""])[0], "aliases": aliases, "supported": supported, "found": found})
-    trace: dict[str, Any] = {
-        "answerable": reading.answerable,
-        "response": reading.response,
-        "refusal": {"ratio": reading.ratio, "phrase": reading.phrase},
+    trace = reading.traced(choices) | {
         "answers": answers,
         "sentences": [citations.traced(statement) for statement in statements],
     }
-    if (standing := support(reading.language, choices.known_languages)) != "supported":
-        trace["language"] = standing
     if correct.predictions is not None:
         trace["predictions"] = correct.predictions
     return trace

@@ -4,8 +4,9 @@ import json
 import math
 from typing import Any
 
+from trust import tables
 from trust.report.explain import Verdicts, explain
-from trust.report.sample import Choice, Group, Key, badness, key_of, stream
+from trust.report.sample import Choice, Group, Key, badness, stream
 from trust.storage import Storage
 
 MAX_ROWS = 400
@@ -34,11 +35,11 @@ def gather(
     wanted = {key for choice in choices.values() for key in choice.keys}
     found: dict[Key, list[dict[str, Any]]] = {}
     for row in _chosen(storage, scores, wanted):
-        found.setdefault(key_of(row), []).append(row)
+        found.setdefault(tables.row_key(row), []).append(row)
     shaped = {}
     for row in _chosen(storage, responses, wanted):
-        if key_of(row) in found:
-            shaped[key_of(row)] = shape(row, found[key_of(row)], verdicts)
+        if tables.row_key(row) in found:
+            shaped[tables.row_key(row)] = shape(row, found[tables.row_key(row)], verdicts)
     index = {group: at for at, group in enumerate(choices)}
     reasons: dict[Group, list[str]] = {group: [] for group in choices}
     kept: list[dict[str, Any]] = []
@@ -103,7 +104,7 @@ def _chosen(storage: Storage, parts: Parts, wanted: set[Key]) -> Any:
     ids = {key[0] for key in wanted}
     for part in parts:
         for row in stream(storage, part["path"], sample_ids=ids):
-            if key_of(row) in wanted:
+            if tables.row_key(row) in wanted:
                 yield row
 
 

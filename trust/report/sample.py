@@ -105,7 +105,7 @@ def tally(storage: Storage, parts: list[dict[str, Any]], limit: int) -> dict[Gro
     """
     tallies: dict[Group, Tally] = {}
     for part in parts:
-        for key, scores in groupby(stream(storage, part["path"], _COLUMNS), key_of):
+        for key, scores in groupby(stream(storage, part["path"], _COLUMNS), tables.row_key):
             rows = list(scores)
             group = group_of(rows[0])
             if group not in tallies:
@@ -153,10 +153,6 @@ def stream(
         for batch in file.iter_batches(_BATCH_ROWS, columns=columns, use_threads=False):
             hits = batch if wanted is None else batch.filter(pc.is_in(batch.column("sample_id"), wanted))
             yield from tables.to_rows(hits)
-
-
-def key_of(row: dict[str, Any]) -> Key:
-    return row["sample_id"], row["model"], row["prompt"], row["draw"]
 
 
 def group_of(row: dict[str, Any]) -> Group:

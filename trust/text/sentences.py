@@ -47,13 +47,14 @@ class Sentence:
         return tuple(number for _, number in self.cited)
 
 
-def preflight() -> None:
-    """Make sure that the published splitter can work.
+def preflight(splitter: str) -> None:
+    """Makes sure that a mode's splitter (`trust.compat.Choices.sentences`) can work.
 
     Raises:
-        PreflightError: NLTK or its Punkt data is missing.
+        PreflightError: NLTK or its Punkt data is missing, where that is the splitter.
     """
-    _punkt()
+    if splitter == "punkt":
+        _punkt()
 
 
 def punkt(text: str) -> list[str]:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import datasets
 import pyarrow as pa
 import pytest
 
@@ -12,8 +13,6 @@ from trust.errors import ConfigError, PreflightError
 from trust.prepare import DataConfig
 from trust.prepare.plan import plan
 from trust.storage import open_storage
-
-datasets = pytest.importorskip("datasets", reason="Hugging Face datasets is not installed")
 
 ROWS = [sample(n, year=2000 + n) for n in range(25)]
 

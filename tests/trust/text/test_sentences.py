@@ -115,7 +115,7 @@ def test_any_text_is_cut_without_loss_of_citations() -> None:
 
 
 def test_punkt_is_the_published_splitter(nltk_data: Path) -> None:
-    preflight()
+    preflight("punkt")
     assert punkt("Alpha beta. [1] Delta epsilon. [2]") == ["Alpha beta.", "[1] Delta epsilon.", "[2]"]
 
 
@@ -126,6 +126,6 @@ def test_without_its_data_punkt_says_what_to_install(monkeypatch: pytest.MonkeyP
     sentences._punkt.cache_clear()
     try:
         with pytest.raises(PreflightError, match=r"punkt_tab.*NLTK_DATA"):
-            preflight()
+            preflight("punkt")
     finally:
         sentences._punkt.cache_clear()
