@@ -2,10 +2,10 @@
 
 Scores the responses of a run, or with data.path=FILE a file that already holds outputs. Writes the tables scores and
 verdicts, `summary.json` (one model on one data set) or `summary.parquet` (several), the same numbers by slice
-(`slices.csv`, `slices.parquet`), and `report.html`.
+(`slices.csv`, `slices.parquet`), NoMIRACL's rates by language (`rates.csv`, `rates.parquet`), and `report.html`.
 """
 
-from trust import summary
+from trust import results, summary
 from trust.cli import main
 from trust.evaluate import EvaluateConfig, run_evaluate
 from trust.outcome import check_failed
@@ -15,17 +15,14 @@ from trust.runs import Run
 def evaluate(config: EvaluateConfig) -> None:
     """Scores responses; writes the summary and the report, prints the table and where everything lies."""
     manifest, run = run_evaluate(config), Run.of(config)
-    summaries = summary.summarise(run, manifest, config)
-    where = summary.write(run, summaries)
-    sliced = summary.write_slices(run, summary.summarise_slices(run, config))
-    summary.show(summaries)
+    made = results.write(run, manifest, config)
+    summary.show(made.summaries)
     if config.report:
         from trust.report import write_report
 
         print(f"report:   {write_report(run)}")
-    print(f"summary:  {where}")
-    if sliced:
-        print(f"slices:   {sliced}")
+    for name, path in made.paths.items():
+        print(f"{name + ':':<10}{path}")
     for table in sorted(manifest.tables):
         print(f"{table + ':':<10}{run.path(table)}")
     if config.data.path and (prepared := run.manifest("prepare")):

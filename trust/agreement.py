@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from trust import config as configs
-from trust import stats, summary, tables
+from trust import results, stats, summary, tables
 from trust.ask import judges
 from trust.config import AskingJobConfig
 from trust.errors import ConfigError
@@ -97,8 +97,7 @@ def run_judges(config: JudgesConfig) -> dict[str, Any]:
     for name in config.judges:
         evaluation = config.of(name)
         manifests[name], made = run_evaluate(evaluation), Run.of(evaluation)
-        summaries[name] = summary.summarise(made, manifests[name], evaluation)
-        summary.write(made, summaries[name])
+        summaries[name] = results.write(made, manifests[name], evaluation).summaries
     manifest = execute(_plan(config, manifests), run, config)
     result = {
         "judges": {name: judge.describe() for name, judge in config.judges.items()},

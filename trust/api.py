@@ -9,7 +9,7 @@ import yaml
 
 from trust.config import MODES, build, load, one_of, plain
 from trust.errors import ConfigError
-from trust.prepare.config import TASKS
+from trust.metrics import TASKS
 
 
 @dataclass
@@ -94,8 +94,8 @@ def trust_score(config: RunConfig) -> dict[str, Any]:
     from trust.outcome import check_failed
     from trust.prepare.job import PrepareConfig, run_prepare
     from trust.respond import RespondConfig, run_respond
+    from trust.results import write
     from trust.runs import Run
-    from trust.summary import summarise, summarise_slices, write, write_slices
 
     if not config.eval_file:
         raise ConfigError("eval_file is not set")
@@ -125,9 +125,7 @@ def trust_score(config: RunConfig) -> dict[str, Any]:
     manifest, run = run_evaluate(evaluate), Run.of(evaluate)
     for made in (prepared, manifest):
         check_failed(made, run, evaluate)
-    summaries = summarise(run, manifest, evaluate)
-    write(run, summaries)
-    write_slices(run, summarise_slices(run, evaluate))
+    summaries = write(run, manifest, evaluate).summaries
     if len(summaries) > 1:
         groups = ", ".join(f"{summary['dataset']} ({summary['task']})" for summary in summaries)
         raise ConfigError(

@@ -12,6 +12,7 @@ import numpy as np
 from trust import cluster, cost, metrics, slices, tables
 from trust import config as configs
 from trust.ask import judges, languages
+from trust.ask.none import NoneConfig
 from trust.ask.runner import Ledger, RowAsk, Runner
 from trust.config import AskingJobConfig, JobConfig
 from trust.errors import ConfigError, RowError
@@ -43,7 +44,7 @@ class EvaluateConfig(AskingJobConfig):
         data: a file that already holds outputs (`data.path`); null evaluates what `jobs.respond` left in the run.
         task: em, em5, cm or none, for rows that do not say; overrides the data's.
         from_run: the run whose responses are evaluated; null is this run.
-        judge: who answers the asks.
+        judge: who answers the asks; none where no metric asks.
         metrics: metric name -> its options.
         slices: `language`, and columns of the user's own, by whose values numbers are given as well.
         replicates: bootstrap replicates behind every interval.
@@ -69,7 +70,12 @@ class EvaluateConfig(AskingJobConfig):
             raise ConfigError(f"replicates={self.replicates}: an interval needs at least 100")
         if twice := [name for name, count in Counter(self.slices).items() if count > 1]:
             raise ConfigError(f"slices names {twice[0]} twice")
-        metrics.build(self.metrics, self.compat)
+        made = metrics.build(self.metrics, self.compat)
+        needs_judge = any("entails" in metric.asks for metric in made)
+        if not needs_judge:
+            self.judge = judges.JudgeConfig(entails=NoneConfig())
+        elif isinstance(self.judge.entails, NoneConfig):
+            raise ConfigError("judge/entails=none: the metrics ask a judge; choose one")
         self.metrics = metrics.resolve(
             self.metrics, lambda path: open_storage(config=self.storage).read_bytes(absolute(path))
         )

@@ -4,7 +4,15 @@ from trust.runs import Plan, Run
 from trust.units import UnitStore
 
 LINE = ("prepare", "respond", "evaluate")  # each reads what those before it left in the run
-MADE_LAST = ("summary.json", "summary.parquet", "slices.parquet", "slices.csv", "report.html")
+MADE_LAST = (
+    "summary.json",
+    "summary.parquet",
+    "slices.parquet",
+    "slices.csv",
+    "rates.parquet",
+    "rates.csv",
+    "report.html",
+)
 
 
 def remove(plan: Plan, run: Run) -> None:

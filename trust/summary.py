@@ -1,24 +1,19 @@
 """From sums to the published numbers: a flat object a model and data set, every rate with count and interval."""
 
-import json
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-from pyarrow import csv
-
-from trust import metrics, slices, stats
+from trust import flat, metrics, rates, slices
 from trust.compat import choices
 from trust.evaluate import EvaluateConfig
 from trust.runs import Manifest, Run
 from trust.sums import by_term, group_of
 from trust.text.languages import support
 
-_WHOLE_GROUP = ("dataset", "task", "model", "prompt")
-_GROUP = (*_WHOLE_GROUP, "slice", "slice_value")
+_GROUP = (*rates.GROUP, "slice", "slice_value")
+_MANY, _WIDEST = 4, 5  # data sets side by side; numbers side by side where there are more data sets
+_COUNTS = ("num_scored", "num_na", "num_failed")
 
 # What people look at first: label -> the key that holds it, by task.
 MAIN = {
@@ -36,6 +31,10 @@ MAIN = {
     "groundedness": ("groundedness",),
     "judged refusals, F1": ("judged_refuse_f1",),
     "judged answers, F1": ("judged_answer_f1",),
+    "hallucination rate (of valid)": ("hallucination_rate_of_valid",),
+    "hallucination rate (invalid is wrong)": ("hallucination_rate_invalid_wrong",),
+    "error rate (of valid)": ("error_rate_of_valid",),
+    "error rate (invalid is wrong)": ("error_rate_invalid_wrong",),
 }
 _WHOLE, _REFUSALS, _CORRECTNESS, _CITED = list(MAIN)[:4]
 
@@ -55,13 +54,16 @@ def summarise(run: Run, manifest: Manifest, config: EvaluateConfig) -> list[dict
     lost, why = unreadable(run, config)
     head = {"compat": config.compat, "judge": config.judge.entails.describe(), "num_unreadable": lost}
     spoken = _languages(run, config)
+    over = rates.over_languages(run, config, why)
     known = choices(config.compat).known_languages
     summaries = []
-    for group, flat in _by_group(run, config, why, [""]):
-        whole = {key: group[key] for key in _WHOLE_GROUP}
+    for group, numbers in _by_group(run, config, why, [""]):
+        whole = {key: group[key] for key in rates.GROUP}
         languages = spoken[tuple(whole.values())]
-        summaries.append(whole | head | _outside(languages) | _standing(languages, known) | flat)
-    for summary in summaries:
+        told = whole | head | _outside(languages) | _standing(languages, known) | numbers
+        summaries.append(told | over.get(tuple(whole.values()), {}))
+    parts_wanted = bool({"trust_score", "no_gold"} & set(config.metrics))
+    for summary in summaries if parts_wanted else ():
         if lacking := missing(summary, "trust_score" in config.metrics):
             summary["missing"] = lacking
     return summaries
@@ -75,7 +77,7 @@ def _languages(run: Run, config: EvaluateConfig) -> dict[tuple[str, ...], dict[s
         group = group_of(name)
         sums = by_term(by_name[group["metric"]], array[:1])
         rows = sum(int(sums[f"rows_{status}"][0]) for status in ("scored", "na", "failed"))
-        counts = found[tuple(group[key] for key in _WHOLE_GROUP)].setdefault(group["slice_value"], Counter())
+        counts = found[tuple(group[key] for key in rates.GROUP)].setdefault(group["slice_value"], Counter())
         counts["rows"] = max(counts["rows"], rows)  # every metric has all of them
         counts["outside"] = max(counts["outside"], int(sums["rows_outside"][0]))
     return found
@@ -106,13 +108,13 @@ def summarise_slices(run: Run, config: EvaluateConfig) -> list[dict[str, Any]]:
     """
     _, why = unreadable(run, config)
     rows = []
-    for group, flat in _by_group(run, config, why, config.slices):
-        n = sum(flat[key] for key in ("num_scored", "num_na", "num_failed"))
-        rows.append(group | {"n": n} | flat)
+    for group, numbers in _by_group(run, config, why, config.slices):
+        n = sum(numbers[key] for key in _COUNTS)
+        rows.append(group | {"n": n} | numbers)
     return sorted(
         rows,
         key=lambda row: (
-            *(row[key] for key in _WHOLE_GROUP),
+            *(row[key] for key in rates.GROUP),
             config.slices.index(row["slice"]),
             row["slice_value"] == slices.NONE,
             row["slice_value"],
@@ -125,13 +127,28 @@ def _by_group(
 ) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
     """Each slice by the columns, of each group of rows, with its flat numbers; the column "" has one slice of all rows."""
     by_name = {metric.name: metric for metric in metrics.build(config.metrics, config.compat)}
-    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    found: dict[tuple[str, ...], dict[str, dict[str, Any]]] = {}
     for name, array in run.each_sum("evaluate", lambda name: group_of(name)["slice"] in columns):
         group = group_of(name)
-        flat = found.setdefault(tuple(group[key] for key in _GROUP), {})
-        flat |= _flat(by_name[group["metric"]], array, group["task"], config.max_failed, why)
-    for names, flat in sorted(found.items()):
-        yield dict(zip(_GROUP, names, strict=True)), flat
+        flats = found.setdefault(tuple(group[key] for key in _GROUP), {})
+        flats[group["metric"]] = flat.of_metric(by_name[group["metric"]], array, group["task"], config.max_failed, why)
+    for names, flats in sorted(found.items()):
+        yield dict(zip(_GROUP, names, strict=True)), _joined({name: flats[name] for name in by_name if name in flats})
+
+
+def _joined(flats: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """The numbers of several metrics as those of one. What two of them give alike stands once (see `trust.metrics.build`);
+    `num_scored` and its like are those of the first metric, and of each metric under its name (`no_gold_num_scored`)."""
+    if len(flats) == 1:
+        return next(iter(flats.values()))
+    joined: dict[str, Any] = {}
+    for numbers in flats.values():
+        joined = numbers | joined
+    for name, numbers in flats.items():
+        joined |= {f"{name}_{key}": numbers[key] for key in _COUNTS}
+    if told := [f"{name}: {numbers['withheld']}" for name, numbers in flats.items() if "withheld" in numbers]:
+        joined["withheld"] = "; ".join(told)
+    return joined
 
 
 def unreadable(run: Run, config: EvaluateConfig) -> tuple[int, str]:
@@ -177,102 +194,66 @@ def _why(label: str, summary: dict[str, Any], name: str | None, asked: bool) -> 
     return "no question is answerable, or none was answered"
 
 
-def withheld(sums: Mapping[str, np.ndarray], max_failed: float) -> str:
-    """Why no rate over these sums is given, in words; empty where they are."""
-    rows = sum(int(sums[f"rows_{status}"][0]) for status in ("scored", "na", "failed"))
-    failed = int(sums["rows_failed"][0])
-    return f"{failed} of {rows} rows failed, more than max_failed={max_failed:g}" if failed > max_failed * rows else ""
-
-
-def _flat(metric: metrics.Metric, array: np.ndarray, task: str, max_failed: float, why: str) -> dict[str, Any]:
-    """Flat numbers; `why` says why rates are withheld in any case, where they are."""
-    sums = by_term(metric, array)
-    questions = int(sums["questions"][0])
-    flat: dict[str, Any] = {f"num_{status}": int(sums[f"rows_{status}"][0]) for status in ("scored", "na", "failed")}
-    why = why or withheld(sums, max_failed)
-    if why:
-        flat["withheld"] = why
-    for key, stat in metric.final({name: sums[name] for name in metric.terms}, task).items():
-        point = float(stat.value[0])
-        known = not why and math.isfinite(point)
-        interval = stats.interval(stat, questions) if known else None
-        flat[key] = point if known else None
-        flat[f"{key}_low"], flat[f"{key}_high"] = interval or (None, None)
-        flat[f"{key}_n"] = stat.n
-    return flat
-
-
-def write(run: Run, summaries: list[dict[str, Any]]) -> str:
-    """`summary.json` for one model on one data set, `summary.parquet` for several; returns its path.
-
-    The other of the two is removed, so that a run never holds a summary of rows it no longer has.
-    """
-    single, several = run.path("summary.json"), run.path("summary.parquet")
-    if len(summaries) == 1:
-        run.storage.delete(several)
-        run.storage.write_bytes(
-            single, json.dumps(summaries[0], ensure_ascii=False, indent=1, allow_nan=False).encode()
-        )
-        return single
-    run.storage.delete(single)
-    run.storage.write_table(several, _table(summaries))
-    return several
-
-
-def write_slices(run: Run, rows: list[dict[str, Any]]) -> str:
-    """`slices.parquet` and, for people, the same as `slices.csv`, whose path is returned; neither without slices."""
-    table, text = run.path("slices.parquet"), run.path("slices.csv")
-    if not rows:
-        run.storage.delete(table)
-        run.storage.delete(text)
-        return ""
-    content = _table(rows)
-    run.storage.write_table(table, content)
-    sink = pa.BufferOutputStream()
-    csv.write_csv(content, sink)
-    run.storage.write_bytes(text, sink.getvalue().to_pybytes())
-    return text
-
-
-def _table(rows: list[dict[str, Any]]) -> pa.Table:
-    """Rows with all their keys as columns; a rate that no row has is a column of nulls."""
-    keys = list(dict.fromkeys(key for row in rows for key in row))
-    table = pa.Table.from_pylist([{key: row.get(key) for key in keys} for row in rows])
-    known = [field.with_type(pa.float64()) if pa.types.is_null(field.type) else field for field in table.schema]
-    return table.cast(pa.schema(known))
-
-
 def show(summaries: list[dict[str, Any]]) -> None:
-    """Prints the main numbers, a column a data set, each with its 95 % interval."""
+    """Prints the main numbers: a column a data set, each with its 95 % interval, or a line a data set where there are many."""
     from rich.console import Console
-    from rich.table import Table
 
-    table = Table(title="Trust-Score and its parts (0-100, 95 % interval)", title_justify="left")
-    table.add_column("")
-    for summary in summaries:
-        table.add_column(f"{summary['dataset']} ({summary['task']})\n{summary['model']}", justify="right")
+    columns, lines = _many(summaries) if len(summaries) > _MANY else _few(summaries)
+    console = Console(width=max(100, 34 + 30 * (len(columns) - 1)))
+    console.print(_printed("The main numbers (0-100, 95 % interval)", columns, lines))
+    for judge, mode in sorted({(s["judge"], s["compat"]) for s in summaries}):
+        console.print(f"judge: {judge}   mode: {mode}", highlight=False)
+    for note in dict.fromkeys(note for summary in summaries for note in _notes(summary)):
+        console.print(note, highlight=False, soft_wrap=True)
+
+
+def _few(summaries: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    lines = []
     for label, names in MAIN.items():
         cells = [_cell(summary, names) for summary in summaries]
         if any(cells):
-            table.add_row(label, *(cell or "-" for cell in cells))
-    table.add_row(
-        "rows scored / n.a. / failed", *(f"{s['num_scored']} / {s['num_na']} / {s['num_failed']}" for s in summaries)
-    )
+            lines.append([label, *(cell or "-" for cell in cells)])
+    lines.append(["rows scored / n.a. / failed", *map(_outcomes, summaries)])
     if any(summary.get("num_unreadable") for summary in summaries):
-        table.add_row("rows that could not be read", *(str(summary["num_unreadable"]) for summary in summaries))
-    console = Console(width=max(100, 34 + 30 * len(summaries)))
-    console.print(table)
-    for judge, mode in sorted({(s["judge"], s["compat"]) for s in summaries}):
-        console.print(f"judge: {judge}   mode: {mode}", highlight=False)
-    for summary in summaries:
-        if told := outside_told(summary):
-            console.print(f"{summary['dataset']}: {told}", highlight=False)
-        if "withheld" in summary:
-            console.print(f"{summary['dataset']}: rates withheld: {summary['withheld']}", highlight=False)
-        if "missing" in summary:
-            console.print(f"{summary['dataset']}: not given: {summary['missing']}", highlight=False, soft_wrap=True)
-        for note in language_notes(summary):
-            console.print(f"{summary['dataset']}: {note}", highlight=False, soft_wrap=True)
+        lines.append(["rows that could not be read", *(str(summary["num_unreadable"]) for summary in summaries)])
+    return ["", *(f"{s['dataset']} ({s['task']})\n{s['model']}" for s in summaries)], lines
+
+
+def _many(summaries: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    labels = [label for label, names in MAIN.items() if any(_cell(summary, names) for summary in summaries)][:_WIDEST]
+    one = len({(summary["dataset"], summary["task"]) for summary in summaries}) == 1
+    lines = [
+        [
+            s["model"] if one else f"{s['dataset']} ({s['task']}) {s['model']}",
+            *(_cell(s, MAIN[label]) or "-" for label in labels),
+            _outcomes(s),
+        ]
+        for s in summaries
+    ]
+    return ["", *(" ".join(label.split()) for label in labels), "scored / n.a. / failed"], lines
+
+
+def _printed(title: str, columns: list[str], lines: list[list[str]]) -> Any:
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number else "left")
+    for line in lines:
+        table.add_row(*line)
+    return table
+
+
+def _outcomes(summary: dict[str, Any]) -> str:
+    return " / ".join(str(summary[key]) for key in _COUNTS)
+
+
+def _notes(summary: dict[str, Any]) -> list[str]:
+    """What is to be said beside the numbers of a summary."""
+    told = [outside_told(summary)]
+    told.append(f"rates withheld: {summary['withheld']}" if "withheld" in summary else "")
+    told.append(f"not given: {summary['missing']}" if "missing" in summary else "")
+    return [f"{summary['dataset']}: {note}" for note in (*told, *language_notes(summary)) if note]
 
 
 def outside_told(summary: dict[str, Any]) -> str:

@@ -17,9 +17,9 @@ from trust import demo
 from trust.config import load
 from trust.evaluate import EvaluateConfig, run_evaluate
 from trust.report import write_report
+from trust.results import write
 from trust.runs import Manifest, Run
 from trust.storage import Storage
-from trust.summary import summarise, summarise_slices, write, write_slices
 
 FOUR = ("cluster.min_actors=4", "cluster.max_actors=4", "cluster.actor_cpus=0.5", "unit_rows=7")
 
@@ -56,9 +56,7 @@ def evaluate(root: Path, path: Path, *words: str) -> Result:
     common = [f"storage.root={root}", f"data.path={path}", "data.name=d", "replicates=200", "max_failed=1"]
     config = load("evaluate", EvaluateConfig, [*common, *words])
     manifest, run = run_evaluate(config), Run.of(config)
-    summaries = summarise(run, manifest, config)
-    write(run, summaries)
-    write_slices(run, summarise_slices(run, config))
+    summaries = write(run, manifest, config).summaries
     write_report(run)
     return Result(run, manifest, summaries)
 

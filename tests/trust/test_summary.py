@@ -8,10 +8,12 @@ import pytest
 
 from trust import stats
 from trust.config import JobConfig
+from trust.flat import of_metric
 from trust.metrics.trust_score import TrustScore, TrustScoreConfig
+from trust.results import write_summary
 from trust.runs import Run
 from trust.storage import StorageConfig
-from trust.summary import _flat, show, write
+from trust.summary import show
 from trust.sums import term_names
 
 METRIC = TrustScore(TrustScoreConfig(), "strict")
@@ -28,7 +30,7 @@ def sums(scored: int, failed: int) -> np.ndarray:
 
 
 def test_counts_of_outcomes_and_null_for_what_is_not_applicable() -> None:
-    flat = _flat(METRIC, sums(20, 0), "em", 0.01, "")
+    flat = of_metric(METRIC, sums(20, 0), "em", 0.01, "")
     assert (flat["num_scored"], flat["num_na"], flat["num_failed"]) == (20, 0, 0)
     assert flat["trust_score"] is None
     assert flat["trust_score_low"] is None
@@ -36,23 +38,23 @@ def test_counts_of_outcomes_and_null_for_what_is_not_applicable() -> None:
 
 
 def test_rates_are_withheld_above_max_failed_and_the_reason_is_given() -> None:
-    flat = _flat(METRIC, sums(8, 2), "em", 0.1, "")
+    flat = of_metric(METRIC, sums(8, 2), "em", 0.1, "")
     assert flat["withheld"] == "2 of 10 rows failed, more than max_failed=0.1"
     assert flat["macro_f1"] is None
-    assert "withheld" not in _flat(METRIC, sums(8, 2), "em", 0.2, "")
+    assert "withheld" not in of_metric(METRIC, sums(8, 2), "em", 0.2, "")
 
 
 def test_one_summary_is_json_several_are_parquet_and_never_both(tmp_path: Path) -> None:
     run = Run.of(JobConfig(run="r", storage=StorageConfig(str(tmp_path))))
     one = {"dataset": "a", "trust_score": 1.5}
-    assert json.loads(Path(write(run, [one])).read_text()) == one
-    path = write(run, [one, {"dataset": "b", "macro_f1": 2.0}])
+    assert json.loads(Path(write_summary(run, [one])).read_text()) == one
+    path = write_summary(run, [one, {"dataset": "b", "macro_f1": 2.0}])
     assert not (tmp_path / "r" / "summary.json").exists()
     assert run.storage.read_table(path).to_pylist() == [
         {"dataset": "a", "trust_score": 1.5, "macro_f1": None},
         {"dataset": "b", "trust_score": None, "macro_f1": 2.0},
     ]
-    write(run, [one])
+    write_summary(run, [one])
     assert not (tmp_path / "r" / "summary.parquet").exists()
 
 

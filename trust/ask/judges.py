@@ -7,10 +7,17 @@ from trust import config as configs
 from trust.ask.lexical import LexicalConfig
 from trust.ask.llm import LlmConfig
 from trust.ask.nli import NliConfig
+from trust.ask.none import NoneConfig
 from trust.ask.t5 import T5Config
 from trust.storage import Storage
 
-CHOICES: dict[str, type] = {"t5": T5Config, "nli": NliConfig, "llm": LlmConfig, "lexical": LexicalConfig}
+CHOICES: dict[str, type] = {
+    "t5": T5Config,
+    "nli": NliConfig,
+    "llm": LlmConfig,
+    "lexical": LexicalConfig,
+    "none": NoneConfig,
+}
 
 
 class EntailsConfig(Protocol):

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from trust.flat import withheld
 from trust.metrics import Metric, Stat
 from trust.slices import NONE
 from trust.stats import paired_interval
-from trust.summary import withheld
 from trust.sums import by_term
 
 Slice = tuple[str, str]  # column and value; both empty for all rows

@@ -5,17 +5,22 @@ knows Ray, vLLM or torch.
 """
 
 import importlib
+import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from trust.ask import Ask
+from trust.errors import ConfigError
+
+TASKS = ("em", "em5", "cm", "none")
 
 METRICS = {  # name -> module with METRIC and CONFIG
     "trust_score": "trust.metrics.trust_score",
     "no_gold": "trust.metrics.no_gold",
+    "nomiracl": "trust.metrics.nomiracl",
 }
 
 Row = Mapping[str, Any]  # one row of the responses table (trust.tables), map columns as dicts
@@ -57,12 +62,15 @@ class Stat(NamedTuple):
 
 
 class Metric(Protocol):
-    """A metric. `terms` fixes the order of the summed vector; `final` gets each term's sums, shape (1 + replicates,).
+    """A metric. `asks` names the asks that it makes (`entails`); `terms` fixes the order of the summed vector; `final` gets each
+    term's sums, shape (1 + replicates,).
 
-    `preflight` raises PreflightError where something the metric reads (language data, say) is not installed.
+    `preflight` raises PreflightError where something the metric reads (language data, say) is not installed. A metric may
+    have `over_languages`, which gets the sums of each language (code -> term -> sums) and returns statistics over languages.
     """
 
     name: str
+    asks: tuple[str, ...]
     terms: tuple[str, ...]
 
     def preflight(self) -> None: ...
@@ -97,14 +105,32 @@ def build(options: Mapping[str, Any], compat: str) -> list[Metric]:
     """The metrics named in `options` (name -> its options), checked.
 
     Raises:
-        ConfigError: an unknown metric or option; the nearest right one is named.
+        ConfigError: an unknown metric or option, where the nearest right one is named; two metrics that publish the same
+            numbers, with different options.
     """
     from trust.config import build as build_config
     from trust.config import one_of
 
-    made = []
+    configs: dict[str, Any] = {}
+    made: dict[str, Metric] = {}
     for name, values in options.items():
         one_of("metrics", name, METRICS)
         module = importlib.import_module(METRICS[name])
-        made.append(module.METRIC(build_config(module.CONFIG, dict(values or {}), f"metrics.{name}"), compat))
-    return made
+        configs[name] = build_config(module.CONFIG, dict(values or {}), f"metrics.{name}")
+        made[name] = module.METRIC(configs[name], compat)
+    for one, other in itertools.combinations(made, 2):
+        both = published(made[one]) & published(made[other])
+        common = {item.name for item in fields(configs[one])} & {item.name for item in fields(configs[other])}
+        for key in sorted(common) if both else ():
+            if getattr(configs[one], key) != getattr(configs[other], key):
+                raise ConfigError(
+                    f"metrics.{one}.{key} and metrics.{other}.{key} differ, but both give {min(both)}: make them equal, or "
+                    "evaluate in two runs"
+                )
+    return list(made.values())
+
+
+def published(metric: Metric) -> set[str]:
+    """The names of the numbers that a metric gives, whatever the task."""
+    nothing = {term: np.zeros(1) for term in metric.terms}
+    return {key for task in TASKS for key in metric.final(nothing, task)}

@@ -70,6 +70,7 @@ class NoGold:
     """
 
     name = "no_gold"
+    asks = ("entails",)
     terms = (*basic.TERMS, *citations.TERMS, *_GROUNDED)
 
     def __init__(self, config: NoGoldConfig, compat: str) -> None:

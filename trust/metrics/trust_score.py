@@ -58,6 +58,7 @@ class TrustScore:
     """
 
     name = "trust_score"
+    asks = ("entails",)
     terms = (*basic.TERMS, *correctness.TERMS, *em5.TERMS, *citations.TERMS)
 
     def __init__(self, config: TrustScoreConfig, compat: str) -> None:

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from trust.config import one_of
 from trust.errors import ConfigError
+from trust.metrics import TASKS
 
-KINDS = ("trust",)
-TASKS = ("em", "em5", "cm", "none")
+KINDS = ("trust", "nomiracl")
 OUTPUTS = ("ignore", "require", "split")
 
 ROW_COLUMNS = (
@@ -38,7 +38,8 @@ class DataConfig:
     """A data set as it lies in files.
 
     Attributes:
-        kind: how rows are read; `trust` is the published Trust-Score form with ALCE's forms of gold answers.
+        kind: how rows are read; `trust` is the published Trust-Score form with ALCE's forms of gold answers, `nomiracl` the
+            forms in which NoMIRACL was published (trust.prepare.nomiracl).
         path: a file, a folder or a glob, local or s3://.
         split: of a folder that Hugging Face `datasets` saved with several; null where there is one.
         name: name of the data set, first part of every sample_id; null takes the file's or folder's name.

@@ -19,6 +19,7 @@ _FORMATS = {
     ".parquet": "parquet",
     ".arrow": "arrow",
 }
+_OF_KIND = {"nomiracl": {"jsonl", "json", "parquet"}}  # in a folder; tables of results lie beside the rows there
 _PACKED = {"parquet": "Parquet", "arrow": "Arrow"}  # formats that compress inside
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 _KNOWN = ".json, .jsonl, .ndjson, .csv, .tsv (each also with .gz or .zst), .parquet or .arrow"
@@ -61,13 +62,14 @@ def find_files(data: DataConfig, storage: Storage) -> tuple[list[InputFile], lis
         return [_describe(file, storage) for file in saved], []
     if len(found) == 1 and found[0].path == path:
         return [_describe(found[0], storage)], []
-    known = [file for file in found if _split(file.path)[0]]
+    wanted = _OF_KIND.get(data.kind, set(_FORMATS.values()))
+    known = [file for file in found if _split(file.path)[0] in wanted]
     if not known:
         raise PreflightError(f"data.path={data.path}: none of its {len(found)} files ends in {_KNOWN}")
-    skipped = [file.path for file in found if not _split(file.path)[0]]
+    skipped = [file.path for file in found if file not in known]
     warnings = []
     if skipped:
-        warnings.append(f"{len(skipped)} files are not read, since they end in none of {_KNOWN}: {skipped[0]} ...")
+        warnings.append(f"{len(skipped)} files are not read, since their names are not those of rows: {skipped[0]} ...")
     return [_describe(file, storage) for file in known], warnings
 
 

@@ -3,8 +3,9 @@
 from typing import Any
 
 from trust.errors import RowError
+from trust.metrics import TASKS
 from trust.prepare.answers import FORMS, drop_empty, long_answers, read_answers
-from trust.prepare.config import TASKS, DataConfig, dataset_name
+from trust.prepare.config import DataConfig, dataset_name
 from trust.prepare.documents import read_docs
 from trust.prepare.fields import as_map, as_text, count, has, optional_text, show, take, text, texts
 from trust.prepare.ids import SOURCE_IDS, sample_id, source_id

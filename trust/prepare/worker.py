@@ -3,6 +3,7 @@
 from typing import Any
 
 from trust.errors import RowError
+from trust.prepare import nomiracl
 from trust.prepare.config import DataConfig
 from trust.prepare.duplicates import placed_table
 from trust.prepare.read import RawRow, UnitReader
@@ -49,9 +50,18 @@ class PrepareWorker:
 
     def _make(self, raw: RawRow) -> list[_Made]:
         """Rows with the tables they belong to."""
-        value, outputs = raw.value, self._data.outputs
-        if isinstance(value, RowError):
-            return [("failed", value)]
+        if isinstance(raw.value, RowError):
+            return [("failed", raw.value)]
+        if self._data.kind == "trust":
+            return self._read(raw.value)
+        try:
+            rows = nomiracl.to_rows(raw.value, self._data, raw.file)
+        except RowError as error:
+            return [("failed", error)]
+        return [made for row in rows for made in self._read(row)]
+
+    def _read(self, value: dict[str, Any]) -> list[_Made]:
+        outputs = self._data.outputs
         try:
             if outputs == "require" or (outputs == "split" and has_output(value, self._data)):
                 return [("responses", row) for row in to_responses(value, self._data, self._compat)]

@@ -27,11 +27,14 @@ def verdicts(compat: str) -> Verdicts:
 
 
 def explain(trace: dict[str, Any], values: dict[str, float], known: Verdicts) -> list[Reason]:
-    """The steps from a response to its values, one sentence each; empty without a trace.
+    """The steps from a response to its values, one sentence each; empty without a trace. A metric that says them itself has
+    them in its trace, as `reasons`.
 
     Args:
         known: what the verdicts on citations mean (`verdicts`).
     """
+    if "reasons" in trace:
+        return [(grade, text) for grade, text in trace["reasons"]]
     if not trace:
         return []
     return [

@@ -60,7 +60,11 @@ def shape(row: dict[str, Any], scores: list[dict[str, Any]], verdicts: Verdicts)
     """One response with its scores, as the page shows it (keys are read by `report.js`)."""
     traces = [json.loads(score["trace"]) for score in scores if score.get("trace")]
     told = [trace for trace in traces if trace.get("sentences") is not None]
-    trace: dict[str, Any] = next((trace for trace in told if not trace.get("judged")), next(iter(told), {}))
+    any_trace: dict[str, Any] = next(iter(traces), {})
+    trace: dict[str, Any] = next((trace for trace in told if not trace.get("judged")), next(iter(told), any_trace))
+    others = [
+        reason for other in traces if other is not trace and "reasons" in other for reason in explain(other, {}, {})
+    ]
     values = {name: value for score in scores for name, value in (score["values"] or {}).items()}
     answers = row["answers"] or []
     gold = [{"answer": (aliases or [""])[0], "aliases": aliases or []} for aliases in answers]
@@ -95,7 +99,7 @@ def shape(row: dict[str, Any], scores: list[dict[str, Any]], verdicts: Verdicts)
             for item in (trace.get("predictions") or [])[:_MANY]
         ],
         "sentences": sentences,
-        "why": explain(trace, values, verdicts),
+        "why": explain(trace, values, verdicts) + others,
         "values": {name.replace("_", " "): _number(values[name]) for name in sorted(values) if name not in _STATES},
     }
 
