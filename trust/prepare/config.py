@@ -34,6 +34,34 @@ _FORMATS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet", ".arrow")
 
 
 @dataclass
+class PoolConfig:
+    """How queries and their passages are drawn from topics, judgements and a corpus (trust.prepare.pools).
+
+    Attributes:
+        cap: queries at most, a language and subset; null takes all. NoMIRACL's own number is 250.
+        non_relevant_share: share of a language's queries that no passage answers, 0 to 1; null takes them as they are.
+        seed: of the draw.
+        passages: of a retrieval run, the first so many are shown.
+        unjudged: what becomes of a query some of whose passages are not judged, where none that is answers it: it is a row
+            that `failed`, or it counts as `non_relevant`.
+    """
+
+    cap: int | None = 250
+    non_relevant_share: float | None = None
+    seed: int = 42
+    passages: int = 10
+    unjudged: str = "failed"
+
+    def __post_init__(self) -> None:
+        one_of("data.pool.unjudged", self.unjudged, ("failed", "non_relevant"))
+        for key in ("cap", "passages"):
+            if (value := getattr(self, key)) is not None and value < 1:
+                raise ConfigError(f"data.pool.{key}={value}: must be at least 1")
+        if self.non_relevant_share is not None and not 0 <= self.non_relevant_share <= 1:
+            raise ConfigError(f"data.pool.non_relevant_share={self.non_relevant_share}: a share from 0 to 1")
+
+
+@dataclass
 class DataConfig:
     """A data set as it lies in files.
 
@@ -53,6 +81,7 @@ class DataConfig:
             the file has no such column, and one of that name is the user's own. Document columns are looked up in each
             document. In CSV and TSV lists (answers, docs, references) are JSON text in their cell.
         max_docs: keep only the first so many documents of a row; null keeps all.
+        pool: how queries are drawn from a collection (kind nomiracl).
     """
 
     kind: str = "trust"
@@ -66,6 +95,7 @@ class DataConfig:
     outputs: str = "ignore"
     columns: dict[str, str] = field(default_factory=dict)
     max_docs: int | None = None
+    pool: PoolConfig = field(default_factory=PoolConfig)
 
     def __post_init__(self) -> None:
         one_of("data.kind", self.kind, KINDS)
@@ -76,6 +106,8 @@ class DataConfig:
             one_of("data.columns", name, (*ROW_COLUMNS, *DOC_COLUMNS))
         if self.max_docs is not None and self.max_docs < 1:
             raise ConfigError(f"data.max_docs={self.max_docs}: must be at least 1, or null for all")
+        if self.kind != "nomiracl" and self.pool != PoolConfig():
+            raise ConfigError("data.pool does something only with data.kind=nomiracl")
         for key in ("name", "language", "model", "prompt"):
             value = getattr(self, key)
             if value is not None and not value.strip():

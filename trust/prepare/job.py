@@ -14,6 +14,7 @@ from trust.errors import PreflightError
 from trust.execute import execute
 from trust.prepare.config import DataConfig, dataset_name
 from trust.prepare.plan import plan as plan_files
+from trust.prepare.pools import count, find_pools, plan_pools
 from trust.runs import Manifest, Plan, Run
 from trust.storage import absolute
 
@@ -50,7 +51,12 @@ def run_prepare(config: PrepareConfig) -> Manifest:
     run = Run.of(config)
     run.storage.preflight(run.root)
     cpus = config.cluster.actor_cpus or 1
-    files = plan_files(data, run.storage, config.unit_rows, partial(on_cluster, config.cluster, cpus))
+    spread = partial(on_cluster, config.cluster, cpus)
+    if data.kind == "nomiracl" and (found := find_pools(data, run.storage)):
+        counted = spread(count, [(pool, plain(data.pool), run.storage) for pool in found])
+        files = plan_pools(data, counted)
+    else:
+        files = plan_files(data, run.storage, config.unit_rows, spread)
     for warning in files.warnings:
         log.warning("%s", warning)
     read_as = plain(data)

@@ -2,7 +2,8 @@
 
 A row is one of
 - a released result: `query_id`, `docids`, `prompt` (with question and passages), `template`, `results` (model -> output);
-- a query with its passages: `query_id`, `query`, `positive_passages`, `negative_passages`.
+- a query with its passages: `query_id`, `query`, `positive_passages`, `negative_passages`;
+- the same with `passages` in an order that is to be kept, as `trust.prepare.pools` makes it.
 
 Language and subset come from the row, else from its file's name: `relevant.en.*`, `en.test.non_relevant.*`, or a folder that is
 called so (`non-relevant/en.test.*`).
@@ -73,6 +74,9 @@ def to_rows(raw: dict[str, Any], data: DataConfig, file: str) -> list[dict[str, 
     }
     if "results" in raw:
         return _released(raw, known, data)
+    if "passages" in raw:
+        kept = {key: value for key, value in raw.items() if key not in ("query_id", "query", "passages")}
+        return [kept | known | {"question": raw["query"], "docs": raw["passages"]}]
     if "positive_passages" in raw or "negative_passages" in raw:
         return [known | _pooled(raw, str(query))]
     raise RowError(

@@ -1,9 +1,11 @@
 """The worker of `jobs.prepare`: a unit of a file in, parts of samples, responses and failed out."""
 
+from collections.abc import Iterator
 from typing import Any
 
+from trust import config as configs
 from trust.errors import RowError
-from trust.prepare import nomiracl
+from trust.prepare import nomiracl, pools
 from trust.prepare.config import DataConfig
 from trust.prepare.duplicates import placed_table
 from trust.prepare.read import RawRow, UnitReader
@@ -23,16 +25,17 @@ class PrepareWorker:
     """
 
     def __init__(self, config: dict[str, Any]) -> None:
-        self._data = DataConfig(**config["data"])
+        self._data = configs.build(DataConfig, config["data"], "data")
         self._compat = config["compat"]
         storage = config["storage"]
-        self._reader = UnitReader(open_storage(storage.get("root", ""), storage), self._data.columns)
+        self._storage = open_storage(storage.get("root", ""), storage)
+        self._reader = UnitReader(self._storage, self._data.columns)
 
     async def work(self, unit: Unit) -> UnitResult:
         """Rows of the unit as tables; counts are rows of output (a list of outputs counts each)."""
         rows: dict[str, list[tuple[dict[str, Any], int | None]]] = {"samples": [], "responses": []}
         failed: list[dict[str, Any]] = []
-        for raw in self._reader.read(unit.source):
+        for raw in self._rows(unit):
             made = self._make(raw)
             for number, (table, row) in enumerate(made):
                 if isinstance(row, RowError):
@@ -41,12 +44,17 @@ class PrepareWorker:
                 else:
                     rows[table].append((row, raw.line))
         counts = {"ok": sum(map(len, rows.values())), "failed": len(failed)}
-        file = unit.source["file"]
+        file = unit.source.get("file") or unit.source["pool"]["topics"]
         found = {name: placed_table(name, made, file) for name, made in rows.items() if made}
         return UnitResult(found | ({"failed": to_table("failed", failed)} if failed else {}), counts)
 
     async def close(self) -> None:
         self._reader.close()
+
+    def _rows(self, unit: Unit) -> Iterator[RawRow]:
+        if unit.source["format"] == pools.FORMAT:
+            return pools.read_pool(unit.source, self._data.pool, self._storage)
+        return self._reader.read(unit.source)
 
     def _make(self, raw: RawRow) -> list[_Made]:
         """Rows with the tables they belong to."""
