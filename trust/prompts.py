@@ -12,7 +12,7 @@ And the template is followed to the letter; there the blank before a demonstrati
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ from trust.prompt_file import PromptFile, cited, load_prompt, without_citations
 from trust.storage import Storage
 
 Messages = list[dict[str, str]]
+Cut = Callable[[str, int], str]
 
 _PLACE = re.compile(r"\{(INST|Q|D|A|ID|T|P)\}")
 
@@ -37,6 +38,9 @@ class PromptConfig:
         shots: demonstrations; a refusal prompt takes half of them (rounded down) from `refusal_demos`.
         seed: which demonstrations, and their order.
         docs: documents shown, the first of the row in its order; 0 is closed book.
+        exact_docs: a row with more or fewer documents fails.
+        doc_tokens: what is shown of a document, title and text, in the model's tokens; null shows all.
+        max_tokens: length of an answer, where `sampling.max_tokens` does not say.
         chat: send one user message through the model's chat template; false sends the text as it is.
     """
 
@@ -47,6 +51,9 @@ class PromptConfig:
     shots: int = 2
     seed: int = 42
     docs: int = 5
+    exact_docs: bool = False
+    doc_tokens: int | None = None
+    max_tokens: int = 300
     chat: bool = True
 
     def __post_init__(self) -> None:
@@ -57,6 +64,9 @@ class PromptConfig:
         for key in ("shots", "docs"):
             if getattr(self, key) < 0:
                 raise ConfigError(f"prompt.{key}={getattr(self, key)}: cannot be negative")
+        for key in ("doc_tokens", "max_tokens"):
+            if (value := getattr(self, key)) is not None and value < 1:
+                raise ConfigError(f"prompt.{key}={value}: must be at least 1")
 
 
 class Prompt:
@@ -65,13 +75,15 @@ class Prompt:
     Args:
         config: the options.
         texts: task -> prompt file; the empty task stands for all that are not named.
+        cut: gives the first so many tokens of a text as text, by the model's tokenizer; needed where `doc_tokens` is set.
 
     Raises:
         ConfigError: a file has too few demonstrations, or does not fit the options.
     """
 
-    def __init__(self, config: PromptConfig, texts: Mapping[str, PromptFile]) -> None:
+    def __init__(self, config: PromptConfig, texts: Mapping[str, PromptFile], cut: Cut | None = None) -> None:
         self.config = config
+        self._cut = cut
         self.texts = dict(texts)
         self._heads = {task: self._head(text) for task, text in self.texts.items()}
 
@@ -86,10 +98,10 @@ class Prompt:
         return cls(config, {task: load_prompt(file, storage) for task, file in named.items()})
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> "Prompt":
+    def from_plain(cls, plain: Mapping[str, Any], cut: Cut | None = None) -> "Prompt":
         """The prompt that `to_plain` wrote down."""
         texts = {task: PromptFile.parse(text, task or "prompt") for task, text in plain["texts"].items()}
-        return cls(PromptConfig(**plain["config"]), texts)
+        return cls(PromptConfig(**plain["config"]), texts, cut)
 
     def to_plain(self) -> dict[str, Any]:
         """Options and texts as plain containers, to cross to another process."""
@@ -101,18 +113,20 @@ class Prompt:
     def identity(self) -> dict[str, Any]:
         """All that changes what is rendered, without where the files lie."""
         options = asdict(self.config)
-        del options["file"], options["files"]
+        del options["file"], options["files"], options["max_tokens"]
         return {**options, "texts": self.to_plain()["texts"]}
 
     def shown(self, row: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The row's documents that the prompt shows, in the order shown."""
-        return list(row.get("docs") or [])[: self.config.docs]
+        """The row's documents that the prompt shows, in the order shown, cut where `doc_tokens` says so."""
+        docs = list(row.get("docs") or [])[: self.config.docs]
+        limit = self.config.doc_tokens
+        return docs if limit is None or self._cut is None else [_shortened(doc, limit, self._cut) for doc in docs]
 
     def render(self, row: Mapping[str, Any]) -> Messages | str:
         """The prompt for a row of the samples table: one user message, or plain text where `chat` is off.
 
         Raises:
-            RowError: `no_prompt_for_task`, `question_empty`, `doc_without_text`.
+            RowError: `no_prompt_for_task`, `question_empty`, `wrong_number_of_docs`, `doc_without_text`.
         """
         task = row.get("task") or ""
         key = task if task in self.texts else ""
@@ -122,6 +136,13 @@ class Prompt:
         question = row.get("question")
         if not isinstance(question, str) or not question.strip():
             raise RowError("question_empty", "the question is empty", "question")
+        count = len(row.get("docs") or [])
+        if self.config.exact_docs and count != self.config.docs:
+            raise RowError(
+                "wrong_number_of_docs",
+                f"the row has {count} documents, the prompt shows exactly {self.config.docs}",
+                "docs",
+            )
         text = self.texts[key]
         template = text.demo_prompt[: text.demo_prompt.index("{A}")]
         values = {"INST": self._instruction(text), "Q": question}
@@ -171,6 +192,14 @@ class Prompt:
             template, answer = before.rstrip() + "\n{A}" + after, "\n".join(lines)
         values = {"INST": self._instruction(text), "Q": demo["question"], "A": answer}
         return _fill(template, values, _documents(text.doc_prompt, shown))
+
+
+def _shortened(doc: dict[str, Any], limit: int, cut: Cut) -> dict[str, Any]:
+    """The document with the end of its text cut off, so that `title: text` has at most so many tokens."""
+    if not isinstance(doc.get("text"), str):
+        return doc
+    title = f"{doc.get('title') or ''}: "
+    return {**doc, "text": cut(title + doc["text"], limit)[len(title) :]}
 
 
 def _documents(template: str, docs: Sequence[Mapping[str, Any]]) -> str:

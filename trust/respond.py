@@ -11,6 +11,7 @@ from typing import Any
 
 from trust import cluster, cost, tables
 from trust.ask import Ask, engines
+from trust.ask.endpoint import EndpointConfig
 from trust.ask.runner import Ledger, Runner
 from trust.config import AskingJobConfig, plain
 from trust.errors import ConfigError, PreflightError, RowError
@@ -36,7 +37,8 @@ class SamplingConfig:
     Attributes:
         temperature: 0 takes the likeliest token each time.
         top_p: share of probability that is drawn from.
-        max_tokens: length of an answer; a longer one ends there with finish_reason `length`.
+        max_tokens: length of an answer; a longer one ends there with finish_reason `length`. Null takes what the prompt
+            says.
         draws: answers a question.
         seed: of the run; each row and draw has its own, made from it and the row's id.
         stop: texts that end an answer; they are not part of it.
@@ -44,7 +46,7 @@ class SamplingConfig:
 
     temperature: float = 0.1
     top_p: float = 0.95
-    max_tokens: int = 300
+    max_tokens: int | None = None
     draws: int = 1
     seed: int = 42
     stop: list[str] = field(default_factory=list)
@@ -55,7 +57,7 @@ class SamplingConfig:
         if not 0 < self.top_p <= 1:
             raise ConfigError(f"sampling.top_p={self.top_p}: a share above 0, at most 1")
         for key in ("max_tokens", "draws"):
-            if getattr(self, key) < 1:
+            if (value := getattr(self, key)) is not None and value < 1:
                 raise ConfigError(f"sampling.{key}={getattr(self, key)}: must be at least 1")
         if self.draws > 1 and self.temperature == 0:
             raise ConfigError(f"sampling.draws={self.draws}: at temperature 0 all draws are the same; raise it")
@@ -81,6 +83,16 @@ class RespondConfig(AskingJobConfig):
     prompt: PromptConfig
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
     from_run: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.sampling.max_tokens is None:
+            self.sampling.max_tokens = self.prompt.max_tokens
+        if self.prompt.doc_tokens is not None and isinstance(self.engine, EndpointConfig):
+            raise ConfigError(
+                f"prompt.doc_tokens={self.prompt.doc_tokens}: only the model's own tokenizer can cut documents, and an endpoint "
+                "has none; set prompt.doc_tokens=null"
+            )
 
 
 def run_respond(config: RespondConfig) -> Manifest:
@@ -178,10 +190,10 @@ class RespondWorker:
 
     def __init__(self, config: dict[str, Any]) -> None:
         self._storage = open_storage(config["storage"]["root"], config["storage"])
-        self._prompt = Prompt.from_plain(config["prompt"])
         self._sampling = SamplingConfig(**config["sampling"])
         self._model_name: str = config["model"]["name"]
         self._backend = engines.load(config, self._storage)
+        self._prompt = Prompt.from_plain(config["prompt"], getattr(self._backend, "cut", None))
         if self._prompt.config.chat and not self._backend.has_chat_template:
             raise PreflightError(f"model {self._model_name} has no chat template; set prompt.chat=false")
         self._runner = Runner({"complete": self._backend})

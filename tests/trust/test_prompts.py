@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from trust.config import load
 from trust.errors import ConfigError, PreflightError, RowError
 from trust.prompt_file import load_prompt
 from trust.prompts import Prompt, PromptConfig
+from trust.respond import RespondConfig
 
 PUBLISHED = ("asqa_default", "asqa_closedbook", "eli5_default", "qampari_default")
 
@@ -266,3 +268,45 @@ def test_files_that_do_not_fit_the_options(tmp_path: Path) -> None:
     plain = {key: value for key, value in SMALL.items() if not key.startswith("refusal")}
     with pytest.raises(ConfigError, match="refusal_demos"):
         _prompt(_write(tmp_path, plain), refusal=True)
+
+
+PASSAGES = [{"title": f"T{n}", "text": f"one two three four five {n}"} for n in range(10)]
+
+
+def _words(text: str, tokens: int) -> str:
+    return " ".join(text.split(" ")[:tokens])
+
+
+@pytest.mark.parametrize("variant", ["vanilla", "role", "repeat", "explanation"])
+def test_nomiracl_prompts_show_ten_passages_and_both_verdicts(variant: str) -> None:
+    config = load("respond", RespondConfig, [f"prompt=nomiracl_{variant}", "prompt.chat=false", "model=smollm2"])
+    assert config.sampling.max_tokens == (400 if variant == "explanation" else 50)
+    prompt = Prompt.load(config.prompt)
+    rendered = prompt.render({"task": "none", "question": "Who was it?", "docs": PASSAGES})
+    assert isinstance(rendered, str)
+    assert '"Yes, answer is present"' in rendered
+    assert '"I don\'t know"' in rendered
+    assert "\n\nQUESTION:\nWho was it?\n\nCONTEXTS:\n[1] T0: one two three four five 0\n\n[2] T1: " in rendered
+    assert rendered.count("Who was it?") == (2 if variant == "repeat" else 1)
+    assert rendered.endswith("OUTPUT:") == (variant != "explanation")
+    with pytest.raises(RowError, match="9 documents, the prompt shows exactly 10") as caught:
+        prompt.render({"task": "none", "question": "Who was it?", "docs": PASSAGES[:9]})
+    assert caught.value.reason == "wrong_number_of_docs"
+
+
+def test_documents_are_cut_with_their_titles(small: str) -> None:
+    config = PromptConfig(name="p", file=small, shots=0, docs=2, chat=False, doc_tokens=3)
+    whole = Prompt.load(config)
+    prompt = Prompt(config, whole.texts, _words)
+    row = {"task": "em", "question": "Who?", "docs": [*PASSAGES[:1], {"title": None, "text": "a b c d"}]}
+    assert [doc["text"] for doc in prompt.shown(row)] == ["one two", "a b"]
+    assert "(Title: T0): one two\n" in prompt.render(row)
+    assert prompt.identity() == whole.identity()
+    assert prompt.identity() != _prompt(small).identity()
+
+
+def test_an_endpoint_cannot_cut_documents() -> None:
+    words = ["engine=openai", "engine.base_url=http://x/v1", "model=served", "model.path=m", "prompt=nomiracl_vanilla"]
+    with pytest.raises(ConfigError, match=r"prompt\.doc_tokens=375"):
+        load("respond", RespondConfig, words)
+    assert load("respond", RespondConfig, [*words, "prompt.doc_tokens=null"]).prompt.doc_tokens is None

@@ -62,6 +62,14 @@ class VllmBackend:
     def has_chat_template(self) -> bool:
         return bool(self._tokenizer.chat_template)
 
+    def cut(self, text: str, tokens: int) -> str:
+        """The first so many tokens of a text, as text."""
+        if self._tokenizer.is_fast:
+            ends = self._tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
+            return text if len(ends) <= tokens else text[: ends[tokens - 1][1]]
+        ids = self._tokenizer(text, add_special_tokens=False)["input_ids"]
+        return text if len(ids) <= tokens else str(self._tokenizer.decode(ids[:tokens]))
+
     async def answer(self, inputs: Mapping[str, Any]) -> Completion:
         """One completion.
 

@@ -21,6 +21,7 @@ METRICS = {  # name -> module with METRIC and CONFIG
     "trust_score": "trust.metrics.trust_score",
     "no_gold": "trust.metrics.no_gold",
     "nomiracl": "trust.metrics.nomiracl",
+    "rules": "trust.metrics.rules",
 }
 
 Row = Mapping[str, Any]  # one row of the responses table (trust.tables), map columns as dicts

@@ -59,6 +59,15 @@ async def _gather(asks: list[Any]) -> list[Any]:
     return await asyncio.gather(*asks, return_exceptions=True)
 
 
+def test_a_text_is_cut_by_tokens(backend: VllmBackend) -> None:
+    text = "Nairobi:  the capital\nof Kenya, 内罗毕 — and more."
+    count = len(backend._tokenizer(text, add_special_tokens=False)["input_ids"])
+    assert backend.cut(text, count) == backend.cut(text, 1000) == text
+    parts = [backend.cut(text, tokens) for tokens in range(1, count)]
+    assert all(text.startswith(part) and len(part) < len(text) for part in parts)
+    assert parts == sorted(parts, key=len)
+
+
 def test_a_greedy_answer(backend: VllmBackend, loop: Loop) -> None:
     answer: Completion = loop.run(_ask(backend, QUESTION))
     assert "Paris" in answer.text

@@ -145,7 +145,7 @@ def test_a_passage_that_is_not_in_the_corpus_fails_its_query(tmp_path: Path) -> 
     own(tmp_path)
     (tmp_path / "corpus.tsv").write_text("id\ttext\na\tText a\nb\tText b\n")
     found, _ = prepare(tmp_path, language="de")
-    assert [(row["reason"], "passage c" in row["detail"]) for row in found["failed"]][0] == ("missing_passage", True)
+    assert next((row["reason"], "passage c" in row["detail"]) for row in found["failed"]) == ("missing_passage", True)
 
 
 def test_what_is_wrong_with_a_collection_is_said(tmp_path: Path) -> None:
