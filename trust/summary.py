@@ -55,6 +55,8 @@ def summarise(run: Run, manifest: Manifest, config: EvaluateConfig) -> list[dict
     head = {"compat": config.compat, "judge": config.judge.entails.describe(), "num_unreadable": lost}
     spoken = _languages(run, config)
     over = rates.over_languages(run, config, why)
+    for metric in metrics.build(config.metrics, config.compat):
+        head |= metric.notes() if hasattr(metric, "notes") else {}
     known = choices(config.compat).known_languages
     summaries = []
     for group, numbers in _by_group(run, config, why, [""]):

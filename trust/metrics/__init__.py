@@ -21,6 +21,7 @@ METRICS = {  # name -> module with METRIC and CONFIG
     "trust_score": "trust.metrics.trust_score",
     "no_gold": "trust.metrics.no_gold",
     "nomiracl": "trust.metrics.nomiracl",
+    "overlap": "trust.metrics.overlap",
     "rules": "trust.metrics.rules",
 }
 
@@ -67,7 +68,8 @@ class Metric(Protocol):
     term's sums, shape (1 + replicates,).
 
     `preflight` raises PreflightError where something the metric reads (language data, say) is not installed. A metric may
-    have `over_languages`, which gets the sums of each language (code -> term -> sums) and returns statistics over languages.
+    have `over_languages`, which gets the sums of each language (code -> term -> sums) and returns statistics over languages,
+    and `notes`, words that belong beside its numbers (key -> words).
     """
 
     name: str
