@@ -84,6 +84,12 @@ class TestLoad:
         assert config.data.columns == {"question": "input.query"}
 
 
+OWN = {  # what only a user can give
+    "[rules]": ["metrics.rules.rules={r: {contains: x}}"],
+    "[code]": ["metrics.code.functions={f: tests.kills:job}", "metrics.code.modules=[tests]"],
+}
+
+
 def test_every_option_of_every_group_composes_and_validates() -> None:
     checked = 0
     for job, schema in JOBS.items():
@@ -91,7 +97,7 @@ def test_every_option_of_every_group_composes_and_validates() -> None:
             for file in sorted((CONF / group).glob("*.yaml")):
                 value = f"[{file.stem}]" if group == "metrics" else file.stem
                 words = [f"{group}={value}"]
-                words += _mandatory(file, group)
+                words += _mandatory(file, group) + OWN.get(value, [])
                 load(job, schema, words)
                 checked += 1
     assert checked >= 30

@@ -18,6 +18,7 @@ from trust.errors import ConfigError
 TASKS = ("em", "em5", "cm", "none")
 
 METRICS = {  # name -> module with METRIC and CONFIG
+    "code": "trust.metrics.code",
     "trust_score": "trust.metrics.trust_score",
     "no_gold": "trust.metrics.no_gold",
     "nomiracl": "trust.metrics.nomiracl",

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tests.trust.metrics.golden import Replay, run
-from trust.errors import ConfigError, RowError
-from trust.metrics import METRICS, RowScore, build, published
+from trust.errors import RowError
+from trust.metrics import RowScore
 from trust.metrics.nomiracl import NoMiracl, NoMiraclConfig, corpus_sizes, unverified_sizes
 from trust.text.languages import SUPPORTED
 
@@ -130,11 +130,3 @@ def test_released_responses(shared: Path) -> None:
         assert {key: float(expected[key]) for key in ours} == {
             key: pytest.approx(float(stat.value[0]), abs=1e-4) for key, stat in ours.items()
         }
-
-
-def test_numbers_of_two_metrics_never_share_a_name_but_those_that_are_the_same() -> None:
-    options = {"rules": {"rules": {"r": {"contains": "x"}}}}
-    made = {name: published(build({name: options.get(name, {})}, "strict")[0]) for name in METRICS}
-    assert not made["nomiracl"] & (made["trust_score"] | made["no_gold"])
-    with pytest.raises(ConfigError, match=r"at_most_citations and .* differ"):
-        build({"trust_score": {"at_most_citations": 2}, "no_gold": {}}, "strict")
