@@ -1,18 +1,13 @@
-"""Several metrics in one run, with rules in a file and a function in the folder that the job is started from."""
+"""The README's recipe of several metrics in one run: rules in a file, a function in the folder that the job is started from."""
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
-RULES = """
-cites: {regex: '\\[[0-9]+\\]'}
-brief: {length: {max: 4, unit: words}}
-"""
-CHECKS = """
-async def grounded(row, ask):
-    return (await ask.entails(row["docs"][0]["text"], "alpha", role="mine")).label
+FAILING = """
 
 def fails(row, ask):
     return {}[row["sample_id"][-1]]
@@ -20,44 +15,42 @@ def fails(row, ask):
 
 
 def test_several_metrics_from_the_command_line(tmp_path: Path, repo: Path) -> None:
-    (tmp_path / "rules.yaml").write_text(RULES)
-    (tmp_path / "my_checks.py").write_text(CHECKS)
+    section = (repo / "README.md").read_text().split("## Rules, your own code, BLEU and ROUGE")[1].split("\n## ")[0]
+    blocks = dict(re.findall(r"^```(\w*)\n(.*?)^```$", section, re.S | re.M))
+    (tmp_path / "rules.yaml").write_text(blocks["yaml"])
+    (tmp_path / "my_checks.py").write_text(blocks["python"] + FAILING)
     rows = [
         {
             "id": f"q{n}",
             "question": "Which?",
             "answers": [["alpha"]],
             "references": ["alpha beta gamma"],
-            "docs": [{"title": "t", "text": "alpha beta", "answers_found": [1]}],
+            "docs": [{"title": "t", "text": "alpha beta (1)", "answers_found": [1]}],
             "output": "Alpha beta [1]." if n % 2 else "It is alpha, as far as I know.",
         }
         for n in range(12)
     ]
-    (tmp_path / "data.json").write_text(json.dumps(rows))
-    words = [
-        *("data=trust", f"data.path={tmp_path}/data.json", "task=em", "judge/entails=lexical", "compat=strict"),
-        *("metrics=[trust_score,rules,overlap,code]", "metrics.rules.rules=rules.yaml", "replicates=100"),
-        *("metrics.code.modules=[my_checks]", "metrics.code.functions.grounded=my_checks:grounded"),
-        *("metrics.code.asks=[entails]", f"storage.root={tmp_path}/runs", "run=all"),
-    ]
+    (tmp_path / "answers.json").write_text(json.dumps(rows))
+    (command,) = [line for line in blocks[""].replace("\\\n", " ").splitlines() if line.startswith("python -m ")]
+    command = command.replace("judge/entails=t5", "judge/entails=lexical").removeprefix("python")
 
     def run(*more: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "jobs.evaluate", *words, *more]
+        words = ["bash", "-c", f"{sys.executable} {command} replicates=100 {' '.join(more)}"]
         env = os.environ | {"PYTHONPATH": str(repo)}
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=env, timeout=300)
+        return subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, env=env, timeout=300)
 
     done = run()
     assert done.returncode == 0, done.stderr
-    summary = json.loads((tmp_path / "runs/all/summary.json").read_text())
-    assert (summary["rule_cites"], summary["rule_brief"], summary["rules_passed"]) == (50.0, 50.0, 50.0)
-    assert summary["code_grounded"] == 1.0
+    summary = json.loads((tmp_path / "runs/mine/summary.json").read_text())
+    assert (summary["rule_cites"], summary["rule_brief"], summary["rules_passed"]) == (50.0, 100.0, 50.0)
+    assert summary["code_names_a_document"] == 0.5
     assert summary["rouge1_n"] == 12
     assert summary["rouge1_low"] <= summary["rouge1"] <= summary["rouge1_high"]
     assert summary["bleu"] > 0
     assert "trust_score" in summary
     assert "tok:13a" in summary["bleu_signature"]
     assert (summary["num_scored"], summary["code_num_scored"], summary["rules_num_failed"]) == (12, 12, 0)
-    page = (tmp_path / "runs/all/report.html").read_text()
+    page = (tmp_path / "runs/mine/report.html").read_text()
     assert "Rule cites is broken" in page
 
     failed = run("metrics.code.functions.fails=my_checks:fails", "run=broken")
