@@ -26,6 +26,7 @@ from trust.storage import FileInfo, Storage, absolute, is_s3, join, open_storage
 
 _HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt", "tekken.json")
+_MODULE = re.compile(r"\d+_\w+/(config\.json|model\.safetensors)")  # pooling and layers of an embedding model
 _CONTENT = (".json", ".jinja", ".model", ".txt", ".safetensors")
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt")
 _SAMPLED_ABOVE = 32 << 20
@@ -199,16 +200,16 @@ def is_hub_id(path: str) -> bool:
 
 
 def _files(root: str, storage: Storage) -> dict[str, FileInfo]:
-    """Name -> file, of those right in the folder `root`."""
+    """Name -> file, of those right in the folder `root` and of an embedding model's modules in folders below."""
     prefix = root.rstrip("/") + "/"
     found = {item.path.removeprefix(prefix): item for item in storage.list_files(root)}
-    return {name: item for name, item in found.items() if "/" not in name}
+    return {name: item for name, item in found.items() if "/" not in name or _MODULE.fullmatch(name)}
 
 
 def _check_files(files: dict[str, FileInfo], path: str) -> None:
     if not files:
         raise PreflightError(f"{path}: there is no such folder, or it is empty")
-    weights = [name for name, item in files.items() if name.endswith(".safetensors") and item.size]
+    weights = [name for name, item in files.items() if name.endswith(".safetensors") and item.size and "/" not in name]
     missing = [] if "config.json" in files else ["config.json"]
     if not weights:
         pickled = any(name.endswith(_PICKLED) for name in files)
@@ -281,6 +282,7 @@ def _cached(key: str, make: Callable[[Path], None]) -> str:
 
 def _download(root: str, folder: Path, files: dict[str, FileInfo], storage: Storage) -> None:
     def get(name: str) -> None:
+        (folder / name).parent.mkdir(exist_ok=True)
         came = storage.download(files[name].path, folder / name)
         if came != files[name].size:
             raise StorageError(f"{files[name].path}: {came} bytes came of {files[name].size}: it changed meanwhile")

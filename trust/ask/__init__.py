@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
+
 from trust.errors import RowError
 
 SERVED = "served:"  # in totals, before the name of the model that answered
@@ -53,6 +55,19 @@ class Completion:
     first_tokens: tuple[tuple[str, float], ...] = ()
 
 
+@dataclass(frozen=True, eq=False)
+class Embedding:
+    """Answer to `embed`.
+
+    Attributes:
+        vector: float32, shape (width,), of length 1: the product of two is the cosine between their texts.
+        truncated: whether the model had to cut the text.
+    """
+
+    vector: np.ndarray
+    truncated: bool = False
+
+
 class AskFailed(RowError):
     """A model could not answer. The row that asked becomes a failed row.
 
@@ -78,6 +93,8 @@ class Ask(Protocol):
     ) -> Verdict: ...
 
     async def complete(self, messages: list[dict[str, str]] | str, sampling: dict[str, Any]) -> Completion: ...
+
+    async def embed(self, text: str) -> Embedding: ...
 
 
 def ask_hash(ask: str, inputs: dict[str, Any]) -> str:

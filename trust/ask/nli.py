@@ -25,7 +25,6 @@ LANGUAGES = (
 # fmt: on
 
 _ENTAILMENT = re.compile("entail(s|ed|ment)?", re.IGNORECASE)
-_UNLIMITED = 1_000_000  # tokenizers that know no limit write a huge one
 
 
 @dataclass
@@ -135,28 +134,6 @@ class NliJudge(TransformerJudge):
             pair["premise"], pair["hypothesis"], truncation="only_first", max_length=limit, verbose=False
         )
         return dict(cut), True
-
-    def _find_limit(self, config: NliConfig) -> int | None:
-        """Tokens of a pair at most: as configured, else what tokenizer and model were made for; None where neither says."""
-        most = self._positions()
-        if config.max_length is not None:
-            if most is not None and config.max_length > most:
-                raise PreflightError(
-                    f"judge.entails.max_length={config.max_length}: {config.model} reads at most {most}"
-                )
-            return config.max_length
-        stated = self._tokenizer.model_max_length
-        known = [most, stated if stated < _UNLIMITED else getattr(self._model.config, "max_position_embeddings", None)]
-        return min((limit for limit in known if limit), default=None)
-
-    def _positions(self) -> int | None:
-        """Positions that the model has embeddings for; None where it only knows distances. RoBERTa's begin behind the
-        padding's."""
-        for name, module in self._model.named_modules():
-            if name.endswith("position_embeddings") and isinstance(module, self._torch.nn.Embedding):
-                first = 0 if module.padding_idx is None else module.padding_idx + 1
-                return int(module.num_embeddings) - first
-        return None
 
 
 def entailment_class(settings: Mapping[str, Any], wanted: str | None, model: str) -> int:

@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from trust.ask import AskFailed, Completion, Verdict, ask_hash
+from trust.ask import AskFailed, Completion, Embedding, Verdict, ask_hash
 
-_RECENT = 1 << 16  # answers that an actor keeps at hand, about 20 MB
+_RECENT = 1 << 16  # verdicts that an actor keeps at hand, about 20 MB
+_RECENT_VECTORS = 1 << 14  # and vectors, about 50 MB of 768 numbers each
 
 
 @runtime_checkable
@@ -72,15 +73,15 @@ class Runner:
     """One queue and one thread a batching backend, on the actor's event loop.
 
     Args:
-        backends: ask name (`entails`, `complete`) -> backend.
+        backends: ask name (`entails`, `complete`, `embed`) -> backend.
     """
 
     def __init__(self, backends: Mapping[str, BatchBackend | StreamBackend]) -> None:
         self._streams = {name: b for name, b in backends.items() if not isinstance(b, BatchBackend)}
         self._queues = {name: _Queue(b) for name, b in backends.items() if isinstance(b, BatchBackend)}
         self._log = _CallLog()
-        self._pending: dict[str, asyncio.Future[Verdict]] = {}
-        self._recent: OrderedDict[str, Verdict] = OrderedDict()
+        self._pending: dict[str, asyncio.Future[Any]] = {}
+        self._recent: dict[str, OrderedDict[str, Any]] = {"entails": OrderedDict(), "embed": OrderedDict()}
 
     def ask_for(self, sample_id: str, ledger: Ledger) -> "RowAsk":
         """The asks of one row."""
@@ -103,20 +104,21 @@ class Runner:
         self._log.write(name, inputs)
         return answer
 
-    async def entails(self, key: str, inputs: dict[str, Any], ledger: Ledger) -> Verdict:
-        """The judge's answer to the pair of hash `key`: one that it gave lately or is about to give, whichever unit asked,
-        else asked for now. Raises AskFailed."""
-        if verdict := self._recent.get(key):
-            self._recent.move_to_end(key)
+    async def once(self, name: str, key: str, inputs: dict[str, Any], ledger: Ledger) -> Any:
+        """The answer to the ask of hash `key` (a Verdict to `entails`, an Embedding to `embed`): one that was given lately
+        or is about to be, whichever unit asked, else asked for now. Raises AskFailed."""
+        recent = self._recent[name]
+        if answer := recent.get(key):
+            recent.move_to_end(key)
             ledger.counts["repeated"] += 1
-            return verdict
+            return answer
         if pending := self._pending.get(key):
             ledger.counts["repeated"] += 1
             return await asyncio.shield(pending)
         future = self._pending[key] = asyncio.get_running_loop().create_future()
         ledger.counts["asked"] += 1
         try:
-            verdict = await self.submit("entails", inputs, ledger)
+            answer = await self.submit(name, inputs, ledger)
         except BaseException as error:
             ledger.counts["failed"] += isinstance(error, AskFailed)
             future.set_exception(error)
@@ -124,12 +126,12 @@ class Runner:
             raise
         finally:
             del self._pending[key]
-        future.set_result(verdict)
-        ledger.counts["truncated"] += verdict.truncated
-        self._recent[key] = verdict
-        if len(self._recent) > _RECENT:
-            self._recent.popitem(last=False)
-        return verdict
+        future.set_result(answer)
+        ledger.counts["truncated"] += answer.truncated
+        recent[key] = answer
+        if len(recent) > (_RECENT if name == "entails" else _RECENT_VECTORS):
+            recent.popitem(last=False)
+        return answer
 
 
 @dataclass
@@ -225,6 +227,11 @@ class RowAsk:
             self._ledger.counts["failed"] += 1
             raise
 
+    async def embed(self, text: str) -> Embedding:
+        inputs = {"text": text}
+        answer: Embedding = await self._runner.once("embed", ask_hash("embed", inputs), inputs, self._ledger)
+        return answer
+
     async def _verdict(self, key: str, inputs: dict[str, Any]) -> dict[str, Any]:
         """The row of the verdicts table that answers this ask: this unit's own, or with the judge's answer."""
         ledger = self._ledger
@@ -235,7 +242,7 @@ class RowAsk:
             return row
         row = {"judge": ledger.judge, "hash": key, "sample_id": self._sample_id, "ask": "entails", "inputs": inputs}
         try:
-            verdict = await self._runner.entails(key, inputs, ledger)
+            verdict: Verdict = await self._runner.once("entails", key, inputs, ledger)
             row |= {
                 "answer": str(verdict.label),
                 "score": verdict.p_yes,

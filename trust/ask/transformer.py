@@ -1,4 +1,4 @@
-"""What judges have in common that are Transformers models in the actor: options, loading, batches by padded tokens."""
+"""What Transformers models in the actor have in common: options, loading, batches by padded tokens."""
 
 import math
 import os
@@ -10,29 +10,30 @@ from typing import Any, ClassVar
 from trust import config as configs
 from trust import models
 from trust.ask import AskFailed, Verdict, bf16, languages
-from trust.errors import ConfigError
+from trust.errors import ConfigError, PreflightError
 from trust.storage import Storage, is_s3
 
 _BATCH_TOKENS = {"cuda": 16_384, "cpu": 2_048}
 
-Encoded = tuple[dict[str, list[int]], bool]  # the tokenizer's lists for one pair, and whether it was cut
+_UNLIMITED = 1_000_000  # tokenizers that know no limit write a huge one
+
+Encoded = tuple[dict[str, list[int]], bool]  # the tokenizer's lists for one input, and whether it was cut
 
 
 @dataclass
-class TransformerConfig(ABC):
-    """Options of a judge that is a Transformers model.
+class ModelOptions(ABC):
+    """Options of a Transformers model that answers asks.
 
     Attributes:
         model: hub id, folder, s3:// folder or package:// address.
-        revision: of a hub model; recorded, and part of the judge's fingerprint.
+        revision: of a hub model; recorded, and part of the fingerprint.
         dtype: bfloat16, float16 or float32.
         max_length: tokens an input is cut to.
-        batch_size: pairs a batch at most.
-        max_batch_tokens: padded tokens a batch at most, so that long premises do not exhaust memory; null is 16,384 on
+        batch_size: inputs a batch at most.
+        max_batch_tokens: padded tokens a batch at most, so that long inputs do not exhaust memory; null is 16,384 on
             a GPU and 2,048 on a CPU, which is busy by then and would only compute more padding.
         gpus: an actor's share of GPUs; null takes one where the cluster has one now, else none.
         threads: CPU threads; null shares the machine's among the actors.
-        languages: what the model was trained for (primary BCP 47 tags); null is any. Says which rows are marked.
     """
 
     backend: str = ""
@@ -44,18 +45,17 @@ class TransformerConfig(ABC):
     max_batch_tokens: int | None = None
     gpus: float | None = None
     threads: int | None = None
-    languages: list[str] | None = None
 
+    path: ClassVar[str] = "judge.entails"  # how messages call the options
     all_cpus: ClassVar[bool] = True
     cost_limit: ClassVar[float | None] = None
 
     def __post_init__(self) -> None:
-        configs.one_of("judge.entails.dtype", self.dtype, ("bfloat16", "float16", "float32"))
+        configs.one_of(f"{self.path}.dtype", self.dtype, ("bfloat16", "float16", "float32"))
         for key in ("batch_size", "max_batch_tokens"):
             value = getattr(self, key)
             if value is not None and value < 1:
-                raise ConfigError(f"judge.entails.{key}={value}: must be at least 1")
-        languages.check(self.languages)
+                raise ConfigError(f"{self.path}.{key}={value}: must be at least 1")
 
     def describe(self) -> str:
         return f"{self.backend} {self.model}" + (f"@{self.revision}" if self.revision else "") + f" {self.dtype}"
@@ -68,23 +68,37 @@ class TransformerConfig(ABC):
 
     @abstractmethod
     def fingerprint(self, storage: Storage | None = None) -> str:
-        """Identity of the judge's answers."""
+        """Identity of the model's answers."""
 
 
-class TransformerJudge(ABC):
-    """Loads tokenizer and model in the actor and answers batches; a judge says how a pair is written and read.
+@dataclass
+class TransformerConfig(ModelOptions):
+    """Options of a judge that is a Transformers model.
+
+    Attributes:
+        languages: what the model was trained for (primary BCP 47 tags); null is any. Says which rows are marked.
+    """
+
+    languages: list[str] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        languages.check(self.languages)
+
+
+class TransformerModel(ABC):
+    """Loads tokenizer and model in the actor and answers batches; a backend says how an input is written and read.
 
     Args:
         storage: the door to a model on s3://; None builds one from the environment.
     """
 
-    def __init__(self, config: TransformerConfig, storage: Storage | None = None) -> None:
+    def __init__(self, config: ModelOptions, storage: Storage | None = None) -> None:
         import torch
         from transformers import AutoTokenizer
 
         folder = models.fetch(config.model, config.revision, storage)
         self.batch_size = config.batch_size
-        self.languages = config.languages
         # Of the copy on this node: the same content, and nothing is read from the storage again.
         copy = replace(config, model=folder) if is_s3(config.model) else config
         self.fingerprint = copy.fingerprint(storage)
@@ -104,8 +118,8 @@ class TransformerJudge(ABC):
         """Lets go of the model."""
         self._model = None
 
-    def answer_batch(self, inputs: Sequence[dict[str, Any]]) -> list[Verdict | AskFailed]:
-        answers: dict[int, Verdict | AskFailed] = {}
+    def answer_batch(self, inputs: Sequence[dict[str, Any]]) -> list[Any]:
+        answers: dict[int, Any] = {}
         rows: dict[int, Encoded] = {}
         for i, encoded in enumerate(self._encode(inputs)):
             if isinstance(encoded, AskFailed):
@@ -114,11 +128,7 @@ class TransformerJudge(ABC):
                 rows[i] = encoded
         lengths = {i: len(row["input_ids"]) for i, (row, _) in rows.items()}
         for group in chunks(lengths, self._batch_tokens):
-            for i, (label, p_yes) in zip(group, self._step([rows[i][0] for i in group]), strict=True):
-                if math.isfinite(p_yes):
-                    answers[i] = Verdict(label, p_yes, truncated=rows[i][1])
-                else:
-                    answers[i] = AskFailed("judge_overflow", "the judge's scores are no numbers; take a wider dtype")
+            answers |= zip(group, self._answers([rows[i] for i in group]), strict=True)
         return [answers[i] for i in range(len(inputs))]
 
     @abstractmethod
@@ -127,7 +137,57 @@ class TransformerJudge(ABC):
 
     @abstractmethod
     def _encode(self, inputs: Sequence[dict[str, Any]]) -> list[Encoded | AskFailed]:
-        """Each pair as tokens, cut where it is too long."""
+        """Each input as tokens, cut where it is too long."""
+
+    @abstractmethod
+    def _answers(self, rows: list[Encoded]) -> list[Any]:
+        """The answers to inputs that share one forward pass."""
+
+    def _find_limit(self, config: ModelOptions, stated: int | None = None) -> int | None:
+        """Tokens of an input at most: as configured, else what tokenizer and model were made for; None where neither says.
+
+        Args:
+            stated: what else says how many it was made for.
+        """
+        most = self._positions()
+        if config.max_length is not None:
+            if most is not None and config.max_length > most:
+                raise PreflightError(
+                    f"{config.path}.max_length={config.max_length}: {config.model} reads at most {most}"
+                )
+            return config.max_length
+        told = self._tokenizer.model_max_length
+        known = [
+            most,
+            stated,
+            told if told < _UNLIMITED else getattr(self._model.config, "max_position_embeddings", None),
+        ]
+        return min((limit for limit in known if limit), default=None)
+
+    def _positions(self) -> int | None:
+        """Positions that the model has embeddings for; None where it only knows distances. RoBERTa's begin behind the
+        padding's."""
+        for name, module in self._model.named_modules():
+            if name.endswith("position_embeddings") and isinstance(module, self._torch.nn.Embedding):
+                first = 0 if module.padding_idx is None else module.padding_idx + 1
+                return int(module.num_embeddings) - first
+        return None
+
+
+class TransformerJudge(TransformerModel):
+    """A judge of pairs."""
+
+    def __init__(self, config: TransformerConfig, storage: Storage | None = None) -> None:
+        super().__init__(config, storage)
+        self.languages = config.languages
+
+    def _answers(self, rows: list[Encoded]) -> list[Verdict | AskFailed]:
+        return [
+            Verdict(label, p_yes, truncated=cut)
+            if math.isfinite(p_yes)
+            else AskFailed("judge_overflow", "the judge's scores are no numbers; take a wider dtype")
+            for (label, p_yes), (_, cut) in zip(self._step([row for row, _ in rows]), rows, strict=True)
+        ]
 
     @abstractmethod
     def _step(self, rows: list[dict[str, list[int]]]) -> list[tuple[int, float]]:
