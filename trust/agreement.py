@@ -181,7 +181,9 @@ class _Said:
 
         self._asks = {tables.row_key(row, "scores"): row["asks"] for row in read("scores")}
         self._labels = {
-            (row["sample_id"], row["hash"]): row["answer"] == "1" for row in read("verdicts") if row["status"] == "ok"
+            (row["sample_id"], row["hash"]): row["answer"] == "1"
+            for row in read("verdicts")
+            if row["status"] == "ok" and row["ask"] == "entails"
         }
 
     def of(self, row: dict[str, Any]) -> dict[tuple[str, str], bool]:

@@ -12,7 +12,6 @@ import numpy as np
 from trust import cluster, cost, metrics, slices, tables
 from trust import config as configs
 from trust.ask import judges, languages
-from trust.ask.none import NoneConfig
 from trust.ask.runner import Ledger, RowAsk, Runner
 from trust.config import AskingJobConfig, JobConfig
 from trust.errors import ConfigError, RowError
@@ -32,6 +31,8 @@ UNIT_ROWS = 256  # at most
 log = logging.getLogger("trust")
 
 ASKS = ("asked", "repeated", "reused", "failed", "truncated")  # as `asks_*` in the manifest's totals
+
+KEPT = ("entails", "complete")  # asks whose answers are kept as verdicts
 
 _UNREADABLE = "unreadable:"
 
@@ -71,11 +72,7 @@ class EvaluateConfig(AskingJobConfig):
         if twice := [name for name, count in Counter(self.slices).items() if count > 1]:
             raise ConfigError(f"slices names {twice[0]} twice")
         made = metrics.build(self.metrics, self.compat)
-        needs_judge = any("entails" in metric.asks for metric in made)
-        if not needs_judge:
-            self.judge = judges.JudgeConfig(entails=NoneConfig())
-        elif isinstance(self.judge.entails, NoneConfig):
-            raise ConfigError("judge/entails=none: the metrics ask a judge; choose one")
+        self.judge = self.judge.only({ask for metric in made for ask in metric.asks})
         self.metrics = metrics.resolve(
             self.metrics, lambda path: open_storage(config=self.storage).read_bytes(absolute(path))
         )
@@ -91,10 +88,11 @@ def run_evaluate(config: EvaluateConfig) -> Manifest:
     """
     run = Run.of(config)
     run.storage.preflight(run.root)
-    judge: judges.EntailsConfig = config.judge.entails
+    chosen, limit = config.judge.chosen(), config.judge.cost_limit()
     if not config.data.path:
         _responses(config)
-    judge.preflight(run.storage)
+    for judge in chosen.values():
+        judge.preflight(run.storage)
     for metric in metrics.build(config.metrics, config.compat):
         metric.preflight()
     if config.data.path:
@@ -122,7 +120,7 @@ def run_evaluate(config: EvaluateConfig) -> Manifest:
         units=units,
         worker="trust.evaluate:EvaluateWorker",
         worker_config={
-            "judge": judge.for_actor(int(cpus)),
+            "judge": {ask: judge.for_actor(int(cpus)) for ask, judge in chosen.items()},
             "metrics": config.metrics,
             "compat": config.compat,
             "slices": config.slices,
@@ -136,21 +134,23 @@ def run_evaluate(config: EvaluateConfig) -> Manifest:
         # Enough asks for full batches of like length, but few enough rows that a kill loses little.
         rows_in_flight=min(32, max(8, sum(unit.rows for unit in units) // 40)),
     )
-    plan.worker_config["budget"] = cost.share(judge.cost_limit, plan, run, config)
+    plan.worker_config["budget"] = cost.share(limit, plan, run, config)
     manifest = execute(plan, run, config, config.retry_failed)
-    _care_for(VerdictStore(run.storage, absolute(config.storage.root), plan.identity["judge"]["entails"]), manifest)
-    cost.check(judge.cost_limit, manifest)
+    kept = [plan.identity["judge"][ask] for ask in KEPT if ask in chosen]
+    _care_for([VerdictStore(run.storage, absolute(config.storage.root), judge) for judge in kept], manifest)
+    cost.check(limit, manifest)
     return manifest
 
 
-def _care_for(store: VerdictStore, manifest: Manifest) -> None:
-    """Says which files of the store are broken, and merges its small ones; neither is worth failing a finished job for."""
+def _care_for(stores: list[VerdictStore], manifest: Manifest) -> None:
+    """Says which files of the stores are broken, and merges small ones; neither is worth failing a finished job for."""
     from ray.exceptions import RayError
 
     for path in (key.removeprefix(_UNREADABLE) for key in manifest.totals if key.startswith(_UNREADABLE)):
         log.warning("%s cannot be read: its pairs were asked again and stand in other files; delete it", path)
     try:
-        store.merge_small()
+        for store in stores:
+            store.merge_small()
     except (OSError, RayError) as error:
         log.warning("the verdict store could not be merged, nothing is lost: %s", " ".join(str(error).split())[-300:])
 
@@ -162,9 +162,9 @@ def _responses(config: EvaluateConfig) -> tuple[list[dict[str, Any]], str]:
 
 def _resources(config: EvaluateConfig) -> tuple[float, float]:
     """CPUs and GPUs of one actor."""
-    judge: judges.EntailsConfig = config.judge.entails
-    gpus = float(cluster.offers_gpu()) if judge.gpus is None else judge.gpus
-    cpus = cluster.node_cpus(config.cluster) if judge.all_cpus and not gpus else 1.0
+    chosen = config.judge.chosen().values()
+    gpus = sum(float(cluster.offers_gpu()) if judge.gpus is None else judge.gpus for judge in chosen)
+    cpus = cluster.node_cpus(config.cluster) if any(judge.all_cpus for judge in chosen) and not gpus else 1.0
     return config.cluster.actor_cpus or cpus, gpus
 
 
@@ -176,17 +176,25 @@ class EvaluateWorker:
         self._metrics = metrics.build(config["metrics"], config["compat"])
         self._slices = sorted({slices.LANGUAGE, *config["slices"]})  # summaries tell of languages in any case
         self._replicates = config["replicates"]
-        self._judge = judges.build_entails(config["judge"], self._storage, config.get("budget"))
-        self._runner = Runner({"entails": self._judge})
-        self._verdicts = VerdictStore(self._storage, config["root"], self._judge.fingerprint)
+        self._backends = judges.load(config["judge"], self._storage, config.get("budget"))
+        self._runner = Runner(self._backends)
+        self._stores = {
+            ask: VerdictStore(self._storage, config["root"], self._backends[ask].fingerprint)
+            for ask in KEPT
+            if ask in self._backends
+        }
 
     async def close(self) -> None:
-        self._judge.close()
+        for backend in self._backends.values():
+            backend.close()
 
     async def work(self, unit: Unit) -> UnitResult:
         rows = await asyncio.to_thread(read_rows, unit, self._storage)
-        ledger = Ledger(judge=self._judge.fingerprint)
-        known = await asyncio.to_thread(self._verdicts.load, [row["sample_id"] for row in rows])
+        stores = self._stores
+        judge, completer = (stores[ask].judge if ask in stores else "" for ask in KEPT)
+        ledger = Ledger(judge, completer)
+        ids = [row["sample_id"] for row in rows]
+        known = [row for store in stores.values() for row in await asyncio.to_thread(store.load, ids)]
         for verdict in known:
             ledger.know(verdict)
         wanted = [(metric, row) for metric in self._metrics for row in rows]
@@ -201,7 +209,9 @@ class EvaluateWorker:
         scores = await asyncio.gather(*(self._score(metric, row, ledger) for metric, row in wanted))
         used = _verdicts(scores, ledger)
         old = {(verdict["sample_id"], verdict["hash"]) for verdict in known}
-        await asyncio.to_thread(self._verdicts.add, [v for v in used if (v["sample_id"], v["hash"]) not in old])
+        new = [verdict for verdict in used if (verdict["sample_id"], verdict["hash"]) not in old]
+        for ask, store in stores.items():
+            await asyncio.to_thread(store.add, [verdict for verdict in new if verdict["ask"] == ask])
         counts, reasons, sums = _counts(scores), _reasons(scores), self._sums(scores)
         if again is not None:
             counts = changed(counts, again)
@@ -217,7 +227,7 @@ class EvaluateWorker:
             totals={f"asks_{key}": float(ledger.counts[key]) for key in ASKS}
             | ledger.totals
             | {"judge_seconds": ledger.seconds}
-            | {f"{_UNREADABLE}{path}": 1.0 for path in self._verdicts.unreadable}
+            | {f"{_UNREADABLE}{path}": 1.0 for store in stores.values() for path in store.unreadable}
             | dict(reasons),
             sums=sums,
         )
@@ -247,7 +257,8 @@ class EvaluateWorker:
 
     def _asked(self, row: dict[str, Any], ask: RowAsk) -> dict[str, Any]:
         """What the row asked, and whether the judge was asked in a language that it is not for."""
-        strange = bool(ask.trail) and languages.outside(row["language"], self._judge.languages)
+        asked = ask.asked & set(KEPT)
+        strange = any(languages.outside(row["language"], self._backends[name].languages) for name in asked)
         return {"asks": _in_order(ask.trail), "outside_judge_languages": strange}
 
     def _sums(self, scores: list[dict[str, Any]]) -> dict[str, np.ndarray]:

@@ -52,7 +52,7 @@ def summarise(run: Run, manifest: Manifest, config: EvaluateConfig) -> list[dict
     no rules for (`unsupported_languages` names those), see `trust.text.languages`.
     """
     lost, why = unreadable(run, config)
-    head = {"compat": config.compat, "judge": config.judge.entails.describe(), "num_unreadable": lost}
+    head = {"compat": config.compat, "judge": config.judge.describe(), "num_unreadable": lost}
     spoken = _languages(run, config)
     over = rates.over_languages(run, config, why)
     for metric in metrics.build(config.metrics, config.compat):

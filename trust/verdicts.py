@@ -52,6 +52,7 @@ class VerdictStore:
 
     def __init__(self, storage: Storage, root: str, judge: str) -> None:
         self._storage = storage
+        self.judge = judge
         self._folder = join(root, "_verdicts", judge)
         self._lock = threading.Lock()
         self._names: list[str] = []

@@ -41,9 +41,9 @@ class DownJudge(LexicalJudge):
 
 @pytest.fixture
 def worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EvaluateWorker:
-    monkeypatch.setattr("trust.ask.judges.build_entails", lambda *_: DownJudge(LexicalConfig()))
+    monkeypatch.setattr(LexicalConfig, "load", lambda *_: DownJudge(LexicalConfig()))
     config = {
-        "judge": asdict(LexicalConfig()),
+        "judge": {"entails": asdict(LexicalConfig())},
         "metrics": {"trust_score": {}},
         "compat": "strict",
         "slices": ["language", "domain"],

@@ -92,7 +92,14 @@ class Ask(Protocol):
         self, premise: str, hypothesis: str, *, role: str = "", sentence: int | None = None, doc: int | None = None
     ) -> Verdict: ...
 
-    async def complete(self, messages: list[dict[str, str]] | str, sampling: dict[str, Any]) -> Completion: ...
+    async def complete(
+        self,
+        messages: list[dict[str, str]] | str,
+        sampling: dict[str, Any],
+        schema: dict[str, Any] | None = None,
+        *,
+        role: str = "",
+    ) -> Completion: ...
 
     async def embed(self, text: str) -> Embedding: ...
 

@@ -1,14 +1,18 @@
 """Which backend answers `entails`: its config, its fingerprint, and how it is built in an actor."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
 from typing import Any, Protocol
 
 from trust import config as configs
+from trust.ask.completer import CompleterConfig
 from trust.ask.lexical import LexicalConfig
 from trust.ask.llm import LlmConfig
 from trust.ask.nli import NliConfig
 from trust.ask.none import NoneConfig
+from trust.ask.sentence import SentenceConfig
 from trust.ask.t5 import T5Config
+from trust.errors import ConfigError
 from trust.storage import Storage
 
 CHOICES: dict[str, type] = {
@@ -61,11 +65,61 @@ class EntailsConfig(Protocol):
         ...
 
 
+NOBODY = {"none": NoneConfig}
+COMPLETE: dict[str, type] = {"model": CompleterConfig, **NOBODY}
+EMBED: dict[str, type] = {"sentence": SentenceConfig, **NOBODY}
+
+
 @dataclass
 class JudgeConfig:
-    """One backend an ask."""
+    """Who answers each ask of the metrics.
+
+    Attributes:
+        entails: the judge of premise and hypothesis.
+        complete: the language model that is asked in words.
+        embed: the model that gives vectors.
+    """
 
     entails: Any = field(default_factory=T5Config, metadata={"choices": CHOICES, "by": "backend"})
+    complete: Any = field(default_factory=NoneConfig, metadata={"choices": COMPLETE, "by": "backend"})
+    embed: Any = field(default_factory=NoneConfig, metadata={"choices": EMBED, "by": "backend"})
+
+    def chosen(self) -> dict[str, Any]:
+        """Ask -> who answers it, without those that nobody answers."""
+        found = {item.name: getattr(self, item.name) for item in fields(self)}
+        return {ask: config for ask, config in found.items() if not isinstance(config, NoneConfig)}
+
+    def only(self, asks: Iterable[str]) -> "JudgeConfig":
+        """The same with nobody for the asks that are not made.
+
+        Raises:
+            ConfigError: nobody is chosen for one that is.
+        """
+        for ask in asks:
+            if ask not in self.chosen():
+                raise ConfigError(f"judge/{ask}=none: the metrics ask it; choose one of conf/judge/{ask}")
+        return JudgeConfig(
+            **{ask: config for ask, config in self.chosen().items() if ask in asks}
+            | ({} if "entails" in asks else {"entails": NoneConfig()})
+        )
+
+    def describe(self) -> str:
+        """Who answers, in words, for summaries and reports."""
+        chosen = self.chosen()
+        if list(chosen) == ["entails"]:
+            return str(chosen["entails"].describe())
+        return "; ".join(f"{ask}: {config.describe()}" for ask, config in chosen.items()) or NoneConfig().describe()
+
+    def cost_limit(self) -> float | None:
+        """What a run may cost.
+
+        Raises:
+            ConfigError: several of them have a limit of their own.
+        """
+        limits = [config.cost_limit for config in self.chosen().values() if config.cost_limit is not None]
+        if len(limits) > 1:
+            raise ConfigError("several judges have a cost_limit; costs are counted together, so set one of them only")
+        return next(iter(limits), None)
 
 
 def build(values: Any, path: str = "judge.entails") -> Any:
@@ -83,6 +137,18 @@ def build(values: Any, path: str = "judge.entails") -> Any:
     return configs.build(CHOICES[values["backend"]], values, path)
 
 
+def load(values: dict[str, Any], storage: Storage | None = None, budget: float | None = None) -> dict[str, Any]:
+    """Ask -> its backend, with its model loaded.
+
+    Args:
+        values: ask -> plain config values (`for_actor`).
+        storage: the door to a model on s3://; None builds one from the environment.
+        budget: what they may cost from now on; None for no limit.
+    """
+    config = configs.build(JudgeConfig, {"entails": {"backend": "none"}, **values}, "judge")
+    return {ask: chosen.load(storage, budget) for ask, chosen in config.chosen().items()}
+
+
 def build_entails(values: dict[str, Any], storage: Storage | None = None, budget: float | None = None) -> Any:
     """The judge for plain config values, with its model loaded.
 
@@ -95,4 +161,6 @@ def build_entails(values: dict[str, Any], storage: Storage | None = None, budget
 
 def identity(config: JudgeConfig, storage: Storage | None = None) -> dict[str, Any]:
     """What of the judges changes results: their answers, and which rows are marked as none of theirs."""
-    return {"entails": config.entails.fingerprint(storage), "languages": config.entails.languages}
+    chosen = config.chosen()
+    languages = {ask: judge.languages for ask, judge in chosen.items() if ask != "embed"}
+    return {ask: judge.fingerprint(storage) for ask, judge in chosen.items()} | {"languages": languages}

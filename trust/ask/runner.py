@@ -18,8 +18,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from trust.ask import AskFailed, Completion, Embedding, Verdict, ask_hash
 
-_RECENT = 1 << 16  # verdicts that an actor keeps at hand, about 20 MB
-_RECENT_VECTORS = 1 << 14  # and vectors, about 50 MB of 768 numbers each
+# Answers that an actor keeps at hand: about 20 MB of verdicts, 50 MB of vectors of 768 numbers, 20 MB of texts.
+_RECENT = {"entails": 1 << 16, "embed": 1 << 14, "complete": 1 << 13}
 
 
 @runtime_checkable
@@ -50,6 +50,8 @@ class Ledger:
     """What one unit asked: counts for the manifest, and the verdicts for the tables.
 
     Attributes:
+        judge: fingerprint of who answers `entails`.
+        completer: fingerprint of who answers `complete`; empty where completions are not kept as verdicts.
         counts: asked (sent to a model), repeated (asked in this actor before), reused (known from the verdict store),
             failed, truncated.
         totals: additive numbers of the requests, as their backends give them.
@@ -58,6 +60,7 @@ class Ledger:
     """
 
     judge: str = ""
+    completer: str = ""
     counts: Counter[str] = field(default_factory=Counter)
     totals: Counter[str] = field(default_factory=Counter)
     verdicts: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -81,7 +84,7 @@ class Runner:
         self._queues = {name: _Queue(b) for name, b in backends.items() if isinstance(b, BatchBackend)}
         self._log = _CallLog()
         self._pending: dict[str, asyncio.Future[Any]] = {}
-        self._recent: dict[str, OrderedDict[str, Any]] = {"entails": OrderedDict(), "embed": OrderedDict()}
+        self._recent: dict[str, OrderedDict[str, Any]] = {name: OrderedDict() for name in _RECENT}
 
     def ask_for(self, sample_id: str, ledger: Ledger) -> "RowAsk":
         """The asks of one row."""
@@ -127,9 +130,9 @@ class Runner:
         finally:
             del self._pending[key]
         future.set_result(answer)
-        ledger.counts["truncated"] += answer.truncated
+        ledger.counts["truncated"] += getattr(answer, "truncated", False)
         recent[key] = answer
-        if len(recent) > (_RECENT if name == "entails" else _RECENT_VECTORS):
+        if len(recent) > _RECENT[name]:
             recent.popitem(last=False)
         return answer
 
@@ -206,54 +209,101 @@ class RowAsk:
     def __init__(self, runner: Runner, sample_id: str, ledger: Ledger) -> None:
         self._runner, self._sample_id, self._ledger = runner, sample_id, ledger
         self.trail: list[dict[str, Any]] = []
+        self.asked: set[str] = set()  # kinds of asks
 
     async def entails(
         self, premise: str, hypothesis: str, *, role: str = "", sentence: int | None = None, doc: int | None = None
     ) -> Verdict:
+        self.asked.add("entails")
         inputs = {"premise": premise, "hypothesis": hypothesis}
-        key = ask_hash("entails", inputs)
-        self.trail.append({"hash": key, "role": role, "sentence": sentence, "doc": doc})
-        row = await self._verdict(key, inputs)
-        if row["status"] != "ok":
-            raise AskFailed(row["reason"], row["detail"])
+        row = await self._verdict("entails", inputs, inputs, {"role": role, "sentence": sentence, "doc": doc})
         return Verdict(label=int(row["answer"]), p_yes=row["score"], truncated=bool(row["truncated"]))
 
-    async def complete(self, messages: list[dict[str, str]] | str, sampling: dict[str, Any]) -> Completion:
-        inputs = {"messages": messages, "sampling": sampling, "key": self._sample_id}
+    async def complete(
+        self,
+        messages: list[dict[str, str]] | str,
+        sampling: dict[str, Any],
+        schema: dict[str, Any] | None = None,
+        *,
+        role: str = "",
+    ) -> Completion:
+        self.asked.add("complete")
+        inputs = {"messages": messages, "sampling": sampling} | ({"schema": schema} if schema else {})
+        if self._ledger.completer:
+            told = {name: json.dumps(value, ensure_ascii=False) for name, value in inputs.items()}
+            row = await self._verdict("complete", inputs, told, {"role": role, "sentence": None, "doc": None})
+            return _completion(row)
         self._ledger.counts["asked"] += 1
         try:
-            return await self._runner.submit("complete", inputs, self._ledger)
+            return await self._runner.submit("complete", inputs | {"key": self._sample_id}, self._ledger)
         except AskFailed:
             self._ledger.counts["failed"] += 1
             raise
 
     async def embed(self, text: str) -> Embedding:
+        self.asked.add("embed")
         inputs = {"text": text}
         answer: Embedding = await self._runner.once("embed", ask_hash("embed", inputs), inputs, self._ledger)
         return answer
 
-    async def _verdict(self, key: str, inputs: dict[str, Any]) -> dict[str, Any]:
-        """The row of the verdicts table that answers this ask: this unit's own, or with the judge's answer."""
+    async def _verdict(
+        self, ask: str, inputs: dict[str, Any], told: dict[str, str], place: dict[str, Any]
+    ) -> dict[str, Any]:
+        """The row of the verdicts table that answers an ask: this unit's own, or with the model's answer.
+
+        Args:
+            told: the inputs as the table has them.
+            place: what it was asked for.
+
+        Raises:
+            AskFailed: it was not answered.
+        """
+        key = ask_hash(ask, inputs)
+        self.trail.append({"hash": key, **place})
+        row = await self._row(ask, key, inputs, told)
+        if row["status"] != "ok":
+            raise AskFailed(row["reason"], row["detail"])
+        return row
+
+    async def _row(self, ask: str, key: str, inputs: dict[str, Any], told: dict[str, str]) -> dict[str, Any]:
         ledger = self._ledger
         if row := ledger.verdicts.get(key):
             known = key not in ledger.new and not row.get("used")
             ledger.counts["reused" if known else "repeated"] += 1
             row["used"] = True
             return row
-        row = {"judge": ledger.judge, "hash": key, "sample_id": self._sample_id, "ask": "entails", "inputs": inputs}
+        judge = ledger.judge if ask == "entails" else ledger.completer
+        row = {"judge": judge, "hash": key, "sample_id": self._sample_id, "ask": ask, "inputs": told}
         try:
-            verdict: Verdict = await self._runner.once("entails", key, inputs, ledger)
-            row |= {
-                "answer": str(verdict.label),
-                "score": verdict.p_yes,
-                "truncated": verdict.truncated,
-                "raw": verdict.raw,
-                "status": "ok",
-            }
+            row |= _written(await self._runner.once(ask, key, inputs, ledger)) | {"status": "ok"}
         except AskFailed as error:
             row |= {"status": "failed", "reason": error.reason, "detail": error.detail, "raw": error.raw}
         ledger.new.add(key)
         return ledger.verdicts.setdefault(key, row | {"used": True})
+
+
+def _written(answer: Verdict | Completion) -> dict[str, Any]:
+    """An answer as columns of the verdicts table."""
+    if isinstance(answer, Verdict):
+        return {
+            "answer": str(answer.label),
+            "score": answer.p_yes,
+            "truncated": answer.truncated,
+            "raw": answer.raw,
+        }
+    told = {key: getattr(answer, key) for key in _COMPLETED} | {"first_tokens": answer.first_tokens}
+    return {"answer": answer.text, "score": None, "truncated": False, "raw": json.dumps(told)}
+
+
+_COMPLETED = ("finish_reason", "prompt_tokens", "output_tokens")
+
+
+def _completion(row: dict[str, Any]) -> Completion:
+    """What `_written` wrote down."""
+    told = json.loads(row["raw"])
+    first = tuple((str(token), float(logprob)) for token, logprob in told["first_tokens"])
+    finish, prompt_tokens, output_tokens = (told[key] for key in _COMPLETED)
+    return Completion(row["answer"], finish, prompt_tokens, output_tokens, first_tokens=first)
 
 
 class _CallLog:

@@ -49,7 +49,7 @@ def run_compare(config: CompareConfig) -> tuple[Comparison, str]:
         found[pair] = [*differences(*sides, scored, pair.new.task)]
     folder = absolute(config.out) if config.out else new.run.path("compare")
     table, text = (join(folder, f"{base.run.name}.{ending}") for ending in ("csv", "md"))
-    made = Comparison(base, new, new.config.judge.entails.describe(), found, notes, alone, losses(found, config), table)
+    made = Comparison(base, new, new.config.judge.describe(), found, notes, alone, losses(found, config), table)
     words = render(made, config)
     _write_table(new.run, table, found)
     new.run.storage.write_bytes(text, words.encode())

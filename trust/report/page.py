@@ -62,7 +62,7 @@ def write_report(run: Run, max_rows: int = rows.MAX_ROWS, max_bytes: int = rows.
     page = _render(
         run=run.name,
         finished=manifest.finished,
-        judge=config.judge.entails.describe(),
+        judge=config.judge.describe(),
         lexical=lexical,
         mode=_MODES[config.compat],
         withheld=[(s["dataset"], s["withheld"]) for s in found if s.get("withheld")],

@@ -148,7 +148,7 @@ def test_known_verdicts_are_reused() -> None:
 
 
 def test_units_share_answers_given_lately_or_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trust.ask.runner._RECENT", 2)
+    monkeypatch.setattr("trust.ask.runner._RECENT", {"entails": 2})
 
     async def units() -> tuple[list[list[str]], list[Ledger]]:
         judge, ledgers = Judge(), [Ledger(judge="j") for _ in range(4)]
@@ -205,3 +205,53 @@ def test_a_streaming_backend_gets_each_ask_at_once() -> None:
         return await asyncio.gather(*(runner.ask_for("s", ledger).complete(text, {}) for text in "ab"))
 
     assert [answer.text for answer in run(rows())] == ["A", "B"]
+
+
+class Writer:
+    """Says what it was asked, with log-probabilities; cannot answer `crash`."""
+
+    fingerprint = "w"
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+
+    async def answer(self, inputs: dict[str, Any]) -> Completion:
+        self.asked.append(inputs)
+        if inputs["messages"] == "crash":
+            raise AskFailed("refused", "no", totals={"cost": 2.0})
+        return Completion(f"echo {inputs['messages']}", "stop", 3, None, {"cost": 1.0}, (("ec", -0.5), ("x", -2.0)))
+
+
+def test_completions_are_kept_as_verdicts_and_reused() -> None:
+    async def go() -> None:
+        writer = Writer()
+        runner, first, second = Runner({"complete": writer}), Ledger(completer="w"), Ledger(completer="w")
+        sampling, schema = {"temperature": 0.0, "seed": 1}, {"type": "object"}
+        ask = runner.ask_for("s", first)
+        answers = await asyncio.gather(*(ask.complete("hello", sampling, schema, role="r") for _ in range(3)))
+        assert len({answer.text for answer in answers}) == len(writer.asked) == 1
+        assert [entry["role"] for entry in ask.trail] == ["r"] * 3
+        assert (first.counts["asked"], first.counts["repeated"], first.totals["cost"]) == (1, 2, 1.0)
+        await runner.ask_for("s", first).complete("hello", sampling | {"seed": 2}, schema)
+        assert len(writer.asked) == 2, "another seed is another ask"
+        (row, _) = first.verdicts.values()
+        assert (row["judge"], row["ask"], row["answer"]) == ("w", "complete", "echo hello")
+        assert set(row["inputs"]) == {"messages", "sampling", "schema"}
+        assert all(isinstance(value, str) for value in row["inputs"].values())
+
+        second.know({key: value for key, value in row.items() if key != "used"})
+        again = await Runner({"complete": writer}).ask_for("s", second).complete("hello", sampling, schema)
+        assert second.counts == {"reused": 1}
+        assert (again.text, again.finish_reason, again.prompt_tokens, again.output_tokens) == (
+            "echo hello",
+            "stop",
+            3,
+            None,
+        )
+        assert again.first_tokens == (("ec", -0.5), ("x", -2.0))
+
+        with pytest.raises(AskFailed, match="no"):
+            await ask.complete("crash", sampling)
+        assert (first.counts["failed"], first.totals["cost"]) == (1, 4.0)
+
+    asyncio.run(go())

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from trust import config as configs
-from trust import summary, tables
+from trust import results, tables
 from trust.ask.judges import JudgeConfig
 from trust.ask.lexical import LexicalConfig
 from trust.evaluate import EvaluateConfig, EvaluateWorker
@@ -76,7 +76,7 @@ def evaluate(run: Run, config: EvaluateConfig) -> Run:
     """What `jobs.evaluate` leaves before it writes the report, in this process."""
     parts = run.parts("responses")
     plain = {
-        "judge": asdict(config.judge.entails),
+        "judge": {ask: asdict(judge) for ask, judge in config.judge.chosen().items()},
         "metrics": config.metrics,
         "compat": config.compat,
         "slices": config.slices,
@@ -88,8 +88,7 @@ def evaluate(run: Run, config: EvaluateConfig) -> Run:
     source = {"path": parts[0]["path"], "start": 0, "rows": parts[0]["rows"]}
     result = asyncio.run(worker.work(Unit("u0", source, parts[0]["rows"])))
     manifest = save(run, "evaluate", configs.plain(config), result)
-    summary.write(run, summary.summarise(run, manifest, config))
-    summary.write_slices(run, summary.summarise_slices(run, config))
+    results.write(run, manifest, config)
     return run
 
 
