@@ -86,6 +86,11 @@ class TestLoad:
 
 OWN = {  # what only a user can give
     "[rules]": ["metrics.rules.rules={r: {contains: x}}"],
+    "[geval]": [
+        "judge/complete=openai",
+        "judge.complete.engine.base_url=http://host/v1",
+        "judge.complete.model.path=m",
+    ],
     "[code]": ["metrics.code.functions={f: tests.kills:job}", "metrics.code.modules=[tests]"],
 }
 

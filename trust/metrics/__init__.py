@@ -19,6 +19,7 @@ TASKS = ("em", "em5", "cm", "none")
 
 METRICS = {  # name -> module with METRIC and CONFIG
     "code": "trust.metrics.code",
+    "geval": "trust.metrics.geval",
     "trust_score": "trust.metrics.trust_score",
     "no_gold": "trust.metrics.no_gold",
     "nomiracl": "trust.metrics.nomiracl",

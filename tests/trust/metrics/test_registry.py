@@ -8,6 +8,7 @@ from trust.errors import ConfigError
 from trust.metrics import METRICS, build, names, published
 
 OPTIONS = {
+    "geval": {"aspects": ["fluency"]},
     "rules": {"rules": {"r": {"contains": "x"}}},
     "code": {"functions": {"f": "tests.trust.metrics.golden:all_words"}, "modules": ["tests"]},
 }
