@@ -84,13 +84,11 @@ class TestLoad:
         assert config.data.columns == {"question": "input.query"}
 
 
+COMPLETER = ["judge/complete=openai", "judge.complete.engine.base_url=http://host/v1", "judge.complete.model.path=m"]
 OWN = {  # what only a user can give
     "[rules]": ["metrics.rules.rules={r: {contains: x}}"],
-    "[geval]": [
-        "judge/complete=openai",
-        "judge.complete.engine.base_url=http://host/v1",
-        "judge.complete.model.path=m",
-    ],
+    "[geval]": COMPLETER,
+    "[ragas]": COMPLETER,
     "[code]": ["metrics.code.functions={f: tests.kills:job}", "metrics.code.modules=[tests]"],
 }
 

@@ -24,6 +24,7 @@ METRICS = {  # name -> module with METRIC and CONFIG
     "no_gold": "trust.metrics.no_gold",
     "nomiracl": "trust.metrics.nomiracl",
     "overlap": "trust.metrics.overlap",
+    "ragas": "trust.metrics.ragas",
     "rules": "trust.metrics.rules",
 }
 
