@@ -1,5 +1,6 @@
 """From sums to the published numbers: a flat object a model and data set, every rate with count and interval."""
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -36,6 +37,10 @@ MAIN = {
     "error rate (of valid)": ("error_rate_of_valid",),
     "error rate (invalid is wrong)": ("error_rate_invalid_wrong",),
 }
+# And those of metrics that name their numbers by what they are given.
+_OTHERS = re.compile(
+    r"(geval|ragas|rule|code)_(?!num_|mode)\w+(?<!_low)(?<!_high)(?<!_n)|rules_passed|bleu|chrf|rouge(1|2|L|Lsum)"
+)
 _WHOLE, _REFUSALS, _CORRECTNESS, _CITED = list(MAIN)[:4]
 
 
@@ -202,7 +207,7 @@ def show(summaries: list[dict[str, Any]]) -> None:
 
     columns, lines = _many(summaries) if len(summaries) > _MANY else _few(summaries)
     console = Console(width=max(100, 34 + 30 * (len(columns) - 1)))
-    console.print(_printed("The main numbers (0-100, 95 % interval)", columns, lines))
+    console.print(_printed("The main numbers (95 % interval)", columns, lines))
     for judge, mode in sorted({(s["judge"], s["compat"]) for s in summaries}):
         console.print(f"judge: {judge}   mode: {mode}", highlight=False)
     for note in dict.fromkeys(note for summary in summaries for note in _notes(summary)):
@@ -215,6 +220,9 @@ def _few(summaries: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
         cells = [_cell(summary, names) for summary in summaries]
         if any(cells):
             lines.append([label, *(cell or "-" for cell in cells)])
+    others = [key for key in dict.fromkeys(key for summary in summaries for key in summary) if _OTHERS.fullmatch(key)]
+    for key in others:
+        lines.append([key, *(_cell(summary, (key,)) or "-" for summary in summaries)])
     lines.append(["rows scored / n.a. / failed", *map(_outcomes, summaries)])
     if any(summary.get("num_unreadable") for summary in summaries):
         lines.append(["rows that could not be read", *(str(summary["num_unreadable"]) for summary in summaries)])

@@ -97,10 +97,11 @@ class Talk:
             f"Text:\n{text}\n\nStatements:\n{listed}\n\nFor each statement, in order, decide whether the text supports it: 1 if "
             'everything it says follows from the text, else 0.\nReply with JSON: {"verdicts": [1, 0, …]}, one number a statement.'
         )
-        verdict = {"type": "integer", "enum": [0, 1]}
-        found = (await self.json(role, prompt, {"verdicts": {"type": "array", "items": verdict}}))["verdicts"]
-        if len(found) != len(statements):
-            raise RowError("judge_incomplete", f"{role}: {len(found)} verdicts on {len(statements)} statements")
+        verdict, count = {"type": "integer", "enum": [0, 1]}, len(statements)
+        marks = {"type": "array", "items": verdict, "minItems": count, "maxItems": count}
+        found = (await self.json(role, prompt, {"verdicts": marks}))["verdicts"]
+        if len(found) != count:  # an endpoint that knows no schemas
+            raise RowError("judge_incomplete", f"{role}: {len(found)} verdicts on {count} statements")
         return [mark == 1 for mark in found]
 
     async def cosine(self, one: str, other: str) -> float:
