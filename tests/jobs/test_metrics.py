@@ -31,7 +31,7 @@ def test_several_metrics_from_the_command_line(tmp_path: Path, repo: Path) -> No
         for n in range(12)
     ]
     (tmp_path / "answers.json").write_text(json.dumps(rows))
-    (command,) = [line for line in blocks[""].replace("\\\n", " ").splitlines() if line.startswith("python -m ")]
+    command, *_ = [line for line in blocks[""].replace("\\\n", " ").splitlines() if line.startswith("python -m ")]
     command = command.replace("judge/entails=t5", "judge/entails=lexical").removeprefix("python")
 
     def run(*more: str) -> subprocess.CompletedProcess[str]:
