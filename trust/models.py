@@ -4,30 +4,30 @@ A model's `path` is one of
 - a folder with a Hugging Face model;
 - `s3://bucket/folder`, fetched once a node into the cache;
 - `package://NAME`, a Python package that carries one GGUF file, converted once a node into the cache;
-- a hub id such as `Qwen/Qwen2.5-7B-Instruct`, which the model library fetches itself.
+- a hub id such as `Qwen/Qwen2.5-7B-Instruct`, fetched once a node into the hub's cache (trust.hub).
 
-The cache is `$TRUST_CACHE`, else `~/.cache/trust`. Only safetensors weights are taken: pickled ones can run code.
+Only safetensors weights are taken: pickled ones can run code.
 """
 
 import hashlib
 import json
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from trust import hub
+from trust.cache import cached, check_room
 from trust.errors import ConfigError, PreflightError, StorageError
 from trust.storage import FileInfo, Storage, absolute, is_s3, join, open_storage
 
 _HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
-_TOKENIZERS = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt", "tekken.json")
+TOKENIZERS = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt", "tekken.json")
 _MODULE = re.compile(r"\d+_\w+/(config\.json|model\.safetensors)")  # pooling and layers of an embedding model
-_CONTENT = (".json", ".jinja", ".model", ".txt", ".safetensors")
+CONTENT = (".json", ".jinja", ".model", ".txt", ".safetensors")
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt")
 _SAMPLED_ABOVE = 32 << 20
 _BLOCK, _BLOCKS = 64 << 10, 16
@@ -40,8 +40,11 @@ class ModelConfig:
 
     Attributes:
         path: folder, s3:// address, package:// name or hub id (see the module).
-        name: how tables and reports call it; empty takes the last part of `path`.
-        revision: commit or tag of a hub id; give it, or the model may change under the same name.
+        name: how tables and reports call it; empty takes `base_name` and, behind a `+`, the adapter's.
+        base_name: how the base is called where `name` is empty; empty takes the last part of `path`.
+        revision: commit, tag or branch of a hub id; what it means when a job starts is taken, and recorded as a commit.
+        adapter: a LoRA adapter for this model: folder, s3:// address or hub id (trust.adapters); null for none.
+        adapter_revision: commit, tag or branch of an adapter on the hub, as `revision`.
         dtype: `auto` (as the weights are stored), `bfloat16`, `float16` or `float32`.
         max_model_len: context in tokens, prompt and answer together; null takes the model's own.
         chat_template_kwargs: passed to the chat template, e.g. `{enable_thinking: false}`.
@@ -49,7 +52,10 @@ class ModelConfig:
 
     path: str
     name: str = ""
+    base_name: str = ""
     revision: str | None = None
+    adapter: str | None = None
+    adapter_revision: str | None = None
     dtype: str = "auto"
     max_model_len: int | None = None
     chat_template_kwargs: dict[str, Any] = field(default_factory=dict)
@@ -57,45 +63,76 @@ class ModelConfig:
     def __post_init__(self) -> None:
         if not self.path:
             raise ConfigError("model.path is empty: give a folder, an s3:// address, package://NAME or a hub id")
-        self.name = self.name or self.path.rstrip("/").split("/")[-1]
+        if self.adapter_revision and not self.adapter:
+            raise ConfigError(f"model.adapter_revision={self.adapter_revision}: of which adapter? Set model.adapter")
+        adapter = f"+{_last(self.adapter)}" if self.adapter else ""
+        self.name = self.name or (self.base_name or _last(self.path)) + adapter
         if self.max_model_len is not None and self.max_model_len < 2:
             raise ConfigError(f"model.max_model_len={self.max_model_len}: must hold a prompt and an answer")
 
 
-def cache_dir() -> Path:
-    """The folder for fetched and converted models on this node."""
-    return Path(os.environ.get("TRUST_CACHE") or "~/.cache/trust").expanduser()
+@dataclass(frozen=True)
+class Place:
+    """Where a model or an adapter lies, and the files right in it; nothing of it has been loaded.
+
+    Attributes:
+        path: as it was given.
+        revision: of a hub id the commit; else as it was given.
+        files: name -> file.
+        read: the content of one, by name.
+    """
+
+    path: str
+    revision: str | None
+    files: dict[str, FileInfo]
+    read: Callable[[str], bytes]
 
 
-def fetch(path: str, revision: str | None = None, storage: Storage | None = None) -> str:
-    """The model as something a model library can load: a local folder, or the hub id unchanged.
+def locate(path: str, revision: str | None = None, storage: Storage | None = None) -> Place:
+    """What there is at `path`: a folder, s3:// address or hub id (files may be missing). Raises PreflightError."""
+    if is_hub_id(path):
+        found = hub.look(path, revision)
+        files = {name: FileInfo(name, size, 0) for name, size in found.files.items()}
+        return Place(path, found.commit, files, lambda name: hub.read(path, found.commit, name))
+    storage, root = storage or open_storage(), absolute(path)
+    return Place(path, revision, _files(root, storage), lambda name: storage.read_bytes(join(root, name)))
+
+
+def fetch(
+    path: str,
+    revision: str | None = None,
+    storage: Storage | None = None,
+    check: Callable[[dict[str, FileInfo], str], None] | None = None,
+) -> str:
+    """The local folder that holds the model.
 
     Safe to call from many processes at once; the work is done by one of them.
 
     Args:
         path: see the module.
-        revision: only for hub ids, whose library gets it beside the id.
+        revision: only for hub ids.
         storage: the door to `s3://`; None builds one from the environment.
+        check: raises PreflightError where files are missing (their names and files, and `path`); None is for models.
 
     Raises:
-        PreflightError: the model is not there or not complete; says what is missing.
+        PreflightError: the model is not there or not complete, or there is no room for it; says what is missing.
     """
     if is_hub_id(path):
-        return path
+        return hub.fetch(path, revision)
     if path.startswith("package://"):
         from trust.gguf import GgufPackage
 
         package = GgufPackage.find(path)
-        return _cached(package.key, package.convert)
+        return cached(package.key, package.convert)
     storage = storage or open_storage()
     root = absolute(path)
     files = _files(root, storage)
-    _check_files(files, path)
+    (check or _check_files)(files, path)
     if not is_s3(root):
         return root
-    listing = {name: (item.size, item.written) for name, item in files.items() if name.endswith(_CONTENT)}
+    listing = {name: (item.size, item.written) for name, item in files.items() if name.endswith(CONTENT)}
     key = hashlib.sha256(json.dumps([root, listing], sort_keys=True).encode()).hexdigest()[:16]
-    return _cached(f"s3-{key}", lambda folder: _download(root, folder, files, storage))
+    return cached(f"s3-{key}", lambda folder: _download(path, folder, files, storage))
 
 
 def portable(path: str) -> str:
@@ -108,7 +145,7 @@ def fingerprint(path: str, revision: str | None = None, storage: Storage | None 
 
     Folders: names, sizes and contents of the model's files; of weights (files over 32 MiB) blocks spread from head to
     tail. So a copy elsewhere is the same model, and one trained further under the same name is another. Hub ids: the id
-    and its revision.
+    and its revision, which `preflight` makes a commit.
 
     Raises:
         PreflightError: the model is not there.
@@ -130,7 +167,7 @@ def fingerprint(path: str, revision: str | None = None, storage: Storage | None 
             raise PreflightError(f"{path}: there is no model")
     storage = storage or open_storage()
     for name, size in sorted(files.items()):
-        if not name.endswith((*_CONTENT, ".gguf")):
+        if not name.endswith((*CONTENT, ".gguf")):
             continue
         digest.update(f"{name}:{size};".encode())
         with storage.open_input(join(path, name)) as file:
@@ -143,35 +180,57 @@ def fingerprint(path: str, revision: str | None = None, storage: Storage | None 
     return digest.hexdigest()[:16]
 
 
-def preflight(path: str, revision: str | None = None, storage: Storage | None = None, chat: bool = False) -> None:
+def preflight(path: str, revision: str | None = None, storage: Storage | None = None, chat: bool = False) -> str | None:
     """Cheap checks that the model can be used; nothing is loaded, fetched or converted (of a hub id: its config).
 
     Args:
         chat: also require a chat template.
 
+    Returns:
+        The revision to go on with, and to record: of a hub id the commit that `revision` means now; else `revision`.
+
     Raises:
         PreflightError: in one line what is missing and what to do.
     """
-    if is_hub_id(path):
-        _hub_config(path, revision)
-        return
     if path.startswith("package://"):
         from trust.gguf import GgufPackage
 
         GgufPackage.find(path)
+        return revision
+    place = locate(path, revision, storage)
+    _check_files(place.files, path)
+    check_whole(place, storage)
+    if chat and not has_chat_template(place):
+        raise PreflightError(f"{path}: this model has no chat template; set prompt.chat=false to send plain text")
+    return place.revision
+
+
+def check_whole(place: Place, storage: Storage | None = None) -> None:
+    """Whether weights are as long as their heads say. The hub keeps them whole: there, whether it lets us have them.
+
+    Raises:
+        PreflightError: they are not.
+    """
+    if is_hub_id(place.path):
+        place.read("config.json" if "config.json" in place.files else "adapter_config.json")
+        hub.warn_of_room(place.path, str(place.revision))
         return
-    storage, root = storage or open_storage(), absolute(path)
-    files = _files(root, storage)
-    _check_files(files, path)
-    for name, item in files.items():
-        if name.endswith(".safetensors"):
-            _check_weights(item, storage)
-    if chat and not {"chat_template.jinja", "chat_template.json"} & set(files):
-        settings: dict[str, Any] = {}
-        if "tokenizer_config.json" in files:
-            settings = json.loads(storage.read_bytes(join(root, "tokenizer_config.json")))
-        if not settings.get("chat_template"):
-            raise PreflightError(f"{path}: this model has no chat template; set prompt.chat=false to send plain text")
+    tensor_shapes(place, storage or open_storage())
+
+
+def tensor_shapes(place: Place, storage: Storage) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Name -> dtype and shape of all tensors in a folder or on s3://, from the heads of its files. Raises PreflightError."""
+    files = [item for name, item in place.files.items() if name.endswith(".safetensors")]
+    heads = [_head(item, storage) for item in files]
+    return {name: (tensor["dtype"], tuple(tensor["shape"])) for head in heads for name, tensor in head.items()}
+
+
+def has_chat_template(place: Place) -> bool:
+    if {"chat_template.jinja", "chat_template.json"} & set(place.files):
+        return True
+    if "tokenizer_config.json" not in place.files:
+        return False
+    return bool(json.loads(place.read("tokenizer_config.json")).get("chat_template"))
 
 
 def read_config(path: str, revision: str | None = None, storage: Storage | None = None) -> dict[str, Any]:
@@ -180,23 +239,23 @@ def read_config(path: str, revision: str | None = None, storage: Storage | None 
     Raises:
         PreflightError: there is none, or it is no JSON object.
     """
-    where = path
+    place = locate(path, revision, storage)
     try:
-        if is_hub_id(path):
-            data = Path(_hub_config(path, revision)).read_bytes()
-        else:
-            where = join(absolute(path), "config.json")
-            data = (storage or open_storage()).read_bytes(where)
-        return dict(json.loads(data))
+        return dict(json.loads(place.read("config.json")))
     except FileNotFoundError as error:
         raise PreflightError(f"{path}: there is no config.json, so no model of this kind") from error
     except (ValueError, TypeError) as error:
+        where = path if is_hub_id(path) else join(absolute(path), "config.json")
         raise PreflightError(f"{where}: not a model's config.json: {error}") from error
 
 
 def is_hub_id(path: str) -> bool:
     """Whether `path` names a model of the hub: it looks like an id and there is no such folder here."""
     return bool(_HUB_ID.fullmatch(path)) and not os.path.isdir(path)
+
+
+def _last(path: str) -> str:
+    return path.rstrip("/").split("/")[-1]
 
 
 def _files(root: str, storage: Storage) -> dict[str, FileInfo]:
@@ -220,73 +279,40 @@ def _check_files(files: dict[str, FileInfo], path: str) -> None:
             wanted = {f"{stem}-{i:05d}-of-{total:05d}.safetensors" for i in range(1, total + 1)}
             missing.extend(sorted(wanted - set(weights)))
             break
-    if not any(name in files for name in _TOKENIZERS):
+    if not any(name in files for name in TOKENIZERS):
         missing.append("a tokenizer (such as tokenizer.json)")
     if missing:
         raise PreflightError(f"{path}: not a complete model folder; missing: {', '.join(missing)}")
 
 
-def _check_weights(file: FileInfo, storage: Storage) -> None:
-    """Whether a safetensors file is as long as its head says; only the head is read."""
+def _head(file: FileInfo, storage: Storage) -> dict[str, Any]:
+    """Name -> dtype, shape and place of the tensors in a safetensors file, which is as long as they say; only its head is
+    read. Raises PreflightError."""
     with storage.open_input(file.path) as source:
         length = int.from_bytes(source.read(8), "little")
         head = source.read(length) if length <= file.size - 8 else b""
     try:
-        ends = [tensor["data_offsets"][1] for name, tensor in json.loads(head).items() if name != "__metadata__"]
+        tensors = {name: tensor for name, tensor in json.loads(head).items() if name != "__metadata__"}
+        ends = [tensor["data_offsets"][1] for tensor in tensors.values()]
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise PreflightError(
             f"{file.path}: no safetensors weights, or cut short (a Git LFS pointer, perhaps): put the whole file there"
         ) from error
     if (whole := 8 + length + max(ends, default=0)) != file.size:
         raise PreflightError(f"{file.path}: cut short: {file.size} bytes of {whole}; put the whole file there")
+    return tensors
 
 
-def _hub_config(path: str, revision: str | None) -> str:
-    """Where the config.json of a hub model lies on this machine, once it is fetched. Raises PreflightError."""
-    from huggingface_hub import hf_hub_download
-    from huggingface_hub.utils import logging
+def _download(path: str, folder: Path, files: dict[str, FileInfo], storage: Storage) -> None:
+    wanted = {name: item for name, item in files.items() if name.endswith(CONTENT)}
+    check_room(folder, sum(item.size for item in wanted.values()), f"model {path}", "TRUST_CACHE")
 
-    logging.set_verbosity_error()  # five retries without a network are one message, below
-
-    try:
-        return hf_hub_download(path, "config.json", revision=revision)
-    except Exception as error:
-        reason = " ".join(str(error).split())[:200]
-        raise PreflightError(
-            f"model {path}: there is no such folder, nor a config.json on the hub: {reason}"
-        ) from error
-
-
-def _cached(key: str, make: Callable[[Path], None]) -> str:
-    """The cache folder `key`, made by `make(empty folder)` if it is not there: once, and whole or not at all."""
-    from filelock import FileLock
-
-    root = cache_dir() / "models"
-    target = root / key
-    if target.is_dir():
-        return str(target)
-    root.mkdir(parents=True, exist_ok=True)
-    with FileLock(root / f".{key}.lock"):
-        if not target.is_dir():
-            for left in root.glob(f".{key}-*"):  # by a process that was killed: whoever makes it holds the lock
-                shutil.rmtree(left, ignore_errors=True)
-            temporary = Path(tempfile.mkdtemp(prefix=f".{key}-", dir=root))
-            try:
-                make(temporary)
-                temporary.chmod(0o755)
-                temporary.rename(target)
-            finally:
-                shutil.rmtree(temporary, ignore_errors=True)
-    return str(target)
-
-
-def _download(root: str, folder: Path, files: dict[str, FileInfo], storage: Storage) -> None:
     def get(name: str) -> None:
         (folder / name).parent.mkdir(exist_ok=True)
-        came = storage.download(files[name].path, folder / name)
-        if came != files[name].size:
-            raise StorageError(f"{files[name].path}: {came} bytes came of {files[name].size}: it changed meanwhile")
+        came = storage.download(wanted[name].path, folder / name)
+        if came != wanted[name].size:
+            raise StorageError(f"{wanted[name].path}: {came} bytes came of {wanted[name].size}: it changed meanwhile")
 
     with ThreadPoolExecutor(_DOWNLOADS) as pool:
-        for _ in pool.map(get, [name for name in files if name.endswith(_CONTENT)]):
+        for _ in pool.map(get, wanted):
             pass

@@ -11,7 +11,7 @@ import yaml
 from safetensors.numpy import save_file
 
 from tests.faulty_s3 import FaultyS3
-from trust import models
+from trust import cache, models
 from trust.config import build
 from trust.errors import ConfigError, PreflightError, StorageError
 from trust.models import ModelConfig, fetch, fingerprint, preflight
@@ -121,20 +121,20 @@ def test_the_cache_makes_a_folder_once_and_whole(monkeypatch: pytest.MonkeyPatch
         time.sleep(0.2)
         (folder / "config.json").write_text("{}")
 
-    threads = [threading.Thread(target=models._cached, args=("key", make)) for _ in range(4)]
+    threads = [threading.Thread(target=cache.cached, args=("key", make)) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert len(made) == 1
-    assert [file.name for file in Path(models._cached("key", make)).iterdir()] == ["config.json"]
+    assert [file.name for file in Path(cache.cached("key", make)).iterdir()] == ["config.json"]
 
     def broken(folder: Path) -> None:
         (folder / "half").write_text("")
         raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):
-        models._cached("other", broken)
+        cache.cached("other", broken)
     assert not (tmp_path / "models" / "other").exists()
     assert not list(tmp_path.rglob("half"))
 

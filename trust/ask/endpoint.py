@@ -133,6 +133,11 @@ class EndpointConfig:
         """Asks the endpoint one short question. Raises PreflightError, in one line."""
         from trust.ask.openai import check
 
+        if model.adapter:
+            raise ConfigError(
+                f"model.adapter={model.adapter}: an endpoint serves an adapter under a name of its own: load it there, and "
+                "set model.path to that name"
+            )
         check(self, model, chat, sampling)
 
     def identity(self, model: ModelConfig, storage: Storage | None = None) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
-from trust import models
+from trust import adapters, models
 from trust.config import one_of
 from trust.errors import ConfigError
 from trust.models import ModelConfig
@@ -23,6 +23,7 @@ _OURS = {
     "gpu_memory_utilization": "engine.gpu_memory_utilization",
     "kv_cache_memory_bytes": "engine.kv_cache_gib",
     "enforce_eager": "engine.enforce_eager",
+    "enable_lora": "model.adapter",
     "max_num_seqs": "engine.max_num_seqs",
     "seed": "engine.seed",
     "trust_remote_code": "",
@@ -94,9 +95,15 @@ class EngineConfig:
         return models.portable(path)
 
     def preflight(self, model: ModelConfig, storage: Storage, chat: bool, sampling: Mapping[str, Any]) -> None:
-        """Whether the options are vLLM's and the model is there; nothing is loaded. Raises ConfigError, PreflightError."""
+        """Whether the options are vLLM's and the model is there; nothing is loaded. Makes the revisions of hub ids commits.
+
+        Raises:
+            ConfigError, PreflightError: in one line what is wrong and what to do.
+        """
         check_extra(self.extra)
-        models.preflight(model.path, model.revision, storage, chat=chat)
+        own_template = chat and adapters.has_chat_template(model, storage)
+        model.revision = models.preflight(model.path, model.revision, storage, chat=chat and not own_template)
+        model.adapter_revision = adapters.preflight(model, storage)
 
     def identity(self, model: ModelConfig, storage: Storage | None = None) -> dict[str, Any]:
         return identity(model, self, storage)
@@ -106,8 +113,8 @@ def engine_args(model_dir: str, engine: EngineConfig, model: ModelConfig | None 
     """Arguments for vLLM's AsyncEngineArgs. Pure: needs neither vLLM nor a GPU.
 
     Args:
-        model_dir: local folder, or hub id.
-        model: gives revision, dtype and context length where `engine` does not.
+        model_dir: local folder.
+        model: gives dtype and context length where `engine` does not.
     """
     args: dict[str, Any] = {
         "model": model_dir,
@@ -122,8 +129,6 @@ def engine_args(model_dir: str, engine: EngineConfig, model: ModelConfig | None 
         "disable_log_stats": True,
     }
     optional = {
-        "revision": model.revision if model else None,
-        "tokenizer_revision": model.revision if model else None,
         "max_model_len": engine.max_model_len or (model.max_model_len if model else None),
         "gpu_memory_utilization": engine.gpu_memory_utilization,
         "kv_cache_memory_bytes": int(engine.kv_cache_gib * _GIB) if engine.kv_cache_gib else None,
@@ -162,9 +167,12 @@ def check_extra(extra: Iterable[str], known: Iterable[str] | None = None) -> Non
 def identity(model: ModelConfig, engine: EngineConfig, storage: Storage | None = None) -> dict[str, Any]:
     """What of model and engine changes answers (plain JSON types), for fingerprints."""
     args = engine_args("", engine, model)
+    content = models.fingerprint(model.path, model.revision, storage)
+    adapter = models.fingerprint(model.adapter, model.adapter_revision, storage) if model.adapter else None
     return {
         "backend": "vllm",
-        "content": models.fingerprint(model.path, model.revision, storage),
+        "content": content,
+        **({"adapter": adapter} if adapter else {}),
         "dtype": args["dtype"],
         "max_model_len": args.get("max_model_len"),
         "chat_template_kwargs": model.chat_template_kwargs,

@@ -35,7 +35,9 @@ class CompleteConfig(Protocol):
         ...
 
     def preflight(self, model: ModelConfig, storage: Storage, chat: bool, sampling: Mapping[str, Any]) -> None:
-        """Whether `model` can answer, chat messages or plain text, sampled so. Raises ConfigError, PreflightError."""
+        """Whether `model` can answer, chat messages or plain text, sampled so. Revisions that may come to mean something else
+        are made commits in `model`, so that all that follows, and the manifest, hold these. Raises ConfigError,
+        PreflightError."""
         ...
 
     def identity(self, model: ModelConfig, storage: Storage | None = None) -> dict[str, Any]:

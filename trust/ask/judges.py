@@ -45,7 +45,8 @@ class EntailsConfig(Protocol):
         ...
 
     def preflight(self, storage: Storage | None = None) -> None:
-        """Whether all that it needs is there. Raises PreflightError."""
+        """Whether all that it needs is there. Makes the revision of a hub id the commit that it means now, so that all that
+        follows, and the manifest, hold it. Raises PreflightError."""
         ...
 
     def fingerprint(self, storage: Storage | None = None) -> str:

@@ -119,7 +119,8 @@ class LlmConfig:
 
     def for_actor(self, cpus: int) -> dict[str, Any]:
         values = configs.plain(self)
-        values["model"]["path"] = self.engine.portable(self.model.path)
+        for key in ("path", "adapter"):
+            values["model"][key] = values["model"][key] and self.engine.portable(values["model"][key])
         return values
 
     def load(self, storage: Storage | None = None, budget: float | None = None) -> "LlmJudge":

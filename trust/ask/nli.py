@@ -96,9 +96,7 @@ class NliJudge(TransformerJudge):
     def _load(self, folder: str, **options: Any) -> Any:
         from transformers import AutoModelForSequenceClassification
 
-        model, found = AutoModelForSequenceClassification.from_pretrained(
-            folder, use_safetensors=True, output_loading_info=True, **options
-        )
+        model, found = AutoModelForSequenceClassification.from_pretrained(folder, output_loading_info=True, **options)
         if missing := sorted(found["missing_keys"]):
             raise PreflightError(
                 f"judge.entails.model={folder}: its weights lack {', '.join(missing[:3])}: it was never trained to classify"

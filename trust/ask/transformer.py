@@ -26,7 +26,8 @@ class ModelOptions(ABC):
 
     Attributes:
         model: hub id, folder, s3:// folder or package:// address.
-        revision: of a hub model; recorded, and part of the fingerprint.
+        revision: commit, tag or branch of a hub model; what it means when a job starts is taken, recorded as a commit, and
+            part of the fingerprint.
         dtype: bfloat16, float16 or float32.
         max_length: tokens an input is cut to.
         batch_size: inputs a batch at most.
@@ -61,7 +62,7 @@ class ModelOptions(ABC):
         return f"{self.backend} {self.model}" + (f"@{self.revision}" if self.revision else "") + f" {self.dtype}"
 
     def preflight(self, storage: Storage | None = None) -> None:
-        models.preflight(self.model, self.revision, storage)
+        self.revision = models.preflight(self.model, self.revision, storage)
 
     def for_actor(self, cpus: int) -> dict[str, Any]:
         return configs.plain(self) | {"threads": self.threads or cpus, "model": models.portable(self.model)}
@@ -107,9 +108,8 @@ class TransformerModel(ABC):
         self._batch_tokens = config.max_batch_tokens or _BATCH_TOKENS[self._device]
         if self._device == "cpu":
             torch.set_num_threads(config.threads or os.cpu_count() or 1)
-        options = {"revision": config.revision, "trust_remote_code": False}
-        self._tokenizer = AutoTokenizer.from_pretrained(folder, **options)
-        model = self._load(folder, dtype=getattr(torch, config.dtype), **options)
+        self._tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        model = self._load(folder, dtype=getattr(torch, config.dtype), use_safetensors=True, trust_remote_code=False)
         self._model = model.to(self._device).eval()
         if self._device == "cpu" and config.dtype == "bfloat16" and bf16.without_instructions():
             bf16.multiply_in_float32(self._model)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-from trust import models
+from trust import adapters
 from trust.ask import AskFailed, Completion
 from trust.ask.engine import EngineConfig, check_extra, engine_args, identity
 from trust.errors import PreflightError
@@ -36,11 +36,11 @@ class VllmBackend:
         self._storage = storage
         self.model = ModelConfig(**config["model"])
         self.engine_config = EngineConfig(**config["engine"])
-        directory = models.fetch(self.model.path, self.model.revision, storage)
-        _set_environment(directory)
+        directory = adapters.fetch(self.model, storage)
+        _set_environment()
         args = engine_args(directory, self.engine_config, self.model)
         check_extra(self.engine_config.extra)
-        self._tokenizer = _load_tokenizer(directory, self.model.revision)
+        self._tokenizer = _load_tokenizer(directory)
         held = [_start(args, self.engine_config.device)]
         self._held = held
         # Also runs when the process ends without `close`: an engine that is left to it prints that it died.
@@ -172,18 +172,17 @@ def _stop(held: list[Any]) -> None:
         held.pop().shutdown(timeout=20)
 
 
-def _load_tokenizer(directory: str, revision: str | None) -> Any:
+def _load_tokenizer(directory: str) -> Any:
     from transformers import AutoTokenizer
 
-    return AutoTokenizer.from_pretrained(directory, revision=revision, trust_remote_code=False)
+    return AutoTokenizer.from_pretrained(directory, trust_remote_code=False)
 
 
-def _set_environment(directory: str) -> None:
+def _set_environment() -> None:
     """Settings that vLLM reads when it is imported; what the user set stays."""
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
-    if os.path.isdir(directory):
-        os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # the model lies on this node by now
 
 
 def _in_ray_actor() -> bool:

@@ -19,8 +19,6 @@ def test_gpu_settings_reach_the_engine() -> None:
     model = ModelConfig(path="org/model", revision="abc", dtype="bfloat16", max_model_len=8192)
     assert engine_args("org/model", engine, model) == {
         "model": "org/model",
-        "revision": "abc",
-        "tokenizer_revision": "abc",
         "dtype": "bfloat16",
         "max_model_len": 8192,
         "tensor_parallel_size": 4,
@@ -42,7 +40,7 @@ def test_the_engine_overrides_the_model_and_defaults_stay_away() -> None:
     model = ModelConfig(path="m/m", dtype="bfloat16", max_model_len=8192)
     args = engine_args("m/m", EngineConfig(device="cpu", dtype="float32", max_model_len=512, kv_cache_gib=0.5), model)
     assert (args["dtype"], args["max_model_len"], args["kv_cache_memory_bytes"]) == ("float32", 512, 1 << 29)
-    assert not {"revision", "gpu_memory_utilization", "max_num_seqs"} & set(args)
+    assert not {"gpu_memory_utilization", "max_num_seqs"} & set(args)
     assert engine_args("m/m", EngineConfig())["dtype"] == "auto"
     assert EngineConfig(device="cpu", tensor_parallel=2).gpus == 0
 

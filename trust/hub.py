@@ -1,0 +1,308 @@
+"""Models of the Hugging Face hub, or of a mirror: which commit is meant, what lies there, and fetching it once a node.
+
+All of it goes through `huggingface_hub`, so that its settings hold: HF_ENDPOINT, HF_TOKEN or the login, HF_HOME,
+HF_HUB_OFFLINE. Models lie in its own cache rather than in ours, so that what other programs fetched is not fetched again.
+An interrupted fetch is gone on with by file: those that came are kept, the one that was under way starts anew.
+
+A branch or tag is made a commit before anything starts, and every process takes that commit: a model that is changed on the
+hub in the middle of a run does not change the run. Where the hub does not answer, the commit that the cache has for the
+branch is taken, with a line in the log; with HF_HUB_OFFLINE=1 without one.
+"""
+
+import contextlib
+import errno
+import json
+import logging
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from trust.cache import check_room, full
+from trust.errors import PreflightError
+
+log = logging.getLogger("trust")
+
+_COMMIT = re.compile("[0-9a-f]{40}")
+_ANSWER_S = 7.0  # for each of the two questions before a model loads; connecting and waiting each
+_WANTED = ["*.safetensors", "*.json", "*.jinja", "*.model", "*.txt"]
+_LEFT = ["*/*", "consolidated*"]  # other formats' folders; Mistral's second copy of its weights
+_DOWNLOADS = 4  # files at once
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A model at one commit.
+
+    Attributes:
+        files: name -> size in bytes, of all that lies right in it.
+        folder: where it lies on this node; None where it is not there whole.
+    """
+
+    commit: str
+    files: dict[str, int]
+    folder: Path | None = None
+
+
+def look(repo: str, revision: str | None = None) -> Snapshot:
+    """The model `repo` at the commit that `revision` (a commit, tag or branch; None is `main`) means now.
+
+    A commit that this node has whole is not asked for at the hub.
+
+    Raises:
+        PreflightError: in one line why it cannot be had and what to do.
+    """
+    if revision and _COMMIT.fullmatch(revision) and (folder := _kept(repo, revision)):
+        return Snapshot(revision, _sizes(folder), folder)
+    try:
+        return _ask(repo, revision)
+    except Exception as error:
+        commit = _known_commit(repo, revision) if _unreachable(error) else None
+        if commit and (folder := _kept(repo, commit)):
+            if not _offline():
+                log.warning(
+                    "the hub at %s does not answer; model %s is taken from the cache, commit %s", _host(), repo, commit
+                )
+            return Snapshot(commit, _sizes(folder), folder)
+        raise _told(error, repo, revision) from error
+
+
+def read(repo: str, commit: str, name: str) -> bytes:
+    """A small file of a model, from the cache or the hub. Raises PreflightError."""
+    from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url, try_to_load_from_cache
+
+    _quiet()
+    there = try_to_load_from_cache(repo, name, revision=commit)
+    if not isinstance(there, str):
+        try:
+            # First with one try: the download alone would try for minutes where nobody answers.
+            get_hf_file_metadata(hf_hub_url(repo, name, revision=commit), timeout=_ANSWER_S)
+            there = hf_hub_download(repo, name, revision=commit)
+        except Exception as error:
+            raise _told(error, repo, commit) from error
+    return Path(there).read_bytes()
+
+
+def fetch(repo: str, revision: str | None = None) -> str:
+    """The folder on this node that holds the model; fetched by one process while others wait, if it is not there.
+
+    Raises:
+        PreflightError: there is no room for it, or it cannot be had.
+    """
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.utils import WeakFileLock
+
+    snapshot = look(repo, revision)
+    if snapshot.folder:
+        return str(snapshot.folder)
+    lock = _cache() / ".locks" / f"trust--{repo.replace('/', '--')}--{snapshot.commit}.lock"
+    try:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        with WeakFileLock(lock):
+            if folder := _kept(repo, snapshot.commit):
+                return str(folder)
+            log.info("fetching %s from %s: %.2f GB", repo, _host(), _check_room(repo, snapshot) / 1e9)
+            folder = Path(
+                snapshot_download(
+                    repo,
+                    revision=snapshot.commit,
+                    allow_patterns=_WANTED,
+                    ignore_patterns=_LEFT,
+                    max_workers=_DOWNLOADS,
+                )
+            )
+    except PreflightError:
+        raise
+    except Exception as error:
+        raise _told(error, repo, revision, midway=True) from error
+    for name, size in _wanted(snapshot.files).items():
+        if not (folder / name).is_file() or (folder / name).stat().st_size != size:
+            raise PreflightError(f"model {repo}: {name} did not come whole from {_host()}: start the job again")
+    return str(folder)
+
+
+def warn_of_room(repo: str, commit: str) -> None:
+    """Says so in the log where this machine has no room for the model. No error: its actors may lie on other nodes, and
+    `fetch` looks on theirs before it takes the first byte."""
+    snapshot = look(repo, commit)
+    if not snapshot.folder:
+        try:
+            _check_room(repo, snapshot)
+        except PreflightError as error:
+            log.warning("%s", error)
+
+
+def _check_room(repo: str, snapshot: Snapshot) -> int:
+    """Bytes that are still to come, for which there is room. Raises PreflightError."""
+    wanted = _wanted(snapshot.files).items()
+    missing = sum(size for name, size in wanted if not _has(repo, snapshot.commit, name))
+    check_room(_cache(), missing, f"model {repo}", "HF_HOME")
+    return missing
+
+
+def _ask(repo: str, revision: str | None) -> Snapshot:
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import OfflineModeIsEnabled
+
+    _quiet()
+    if _offline():
+        raise OfflineModeIsEnabled("HF_HUB_OFFLINE=1")
+    info = HfApi().model_info(repo, revision=revision, files_metadata=True, timeout=_ANSWER_S)
+    if not info.sha or info.siblings is None:
+        raise ValueError("neither a commit nor files are named")
+    files = {item.rfilename: int(item.size or 0) for item in info.siblings if "/" not in item.rfilename}
+    _remember(repo, revision, info.sha)
+    return Snapshot(info.sha, files, _kept(repo, info.sha))
+
+
+def _remember(repo: str, revision: str | None, commit: str) -> None:
+    """Keeps what a branch or tag means, as `huggingface_hub` does, for a time without the hub."""
+    if revision == commit:
+        return
+    ref = _repo_folder(repo) / "refs" / (revision or "main")
+    with contextlib.suppress(OSError):  # a cache that cannot be written may still be read
+        ref.parent.mkdir(parents=True, exist_ok=True)
+        ref.write_text(commit)
+
+
+def _known_commit(repo: str, revision: str | None) -> str | None:
+    if revision and _COMMIT.fullmatch(revision):
+        return revision
+    try:
+        return (_repo_folder(repo) / "refs" / (revision or "main")).read_text().strip()
+    except OSError:
+        return None
+
+
+def _kept(repo: str, commit: str) -> Path | None:
+    """The cache's folder for a commit, where all that is wanted of it is there."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+
+    _quiet()
+    try:
+        # Also compares with the list of files, which is kept where one of us fetched it.
+        found = snapshot_download(
+            repo, revision=commit, local_files_only=True, allow_patterns=_WANTED, ignore_patterns=_LEFT
+        )
+    except (LocalEntryNotFoundError, HFValidationError):
+        return None
+    names = set(_sizes(folder := Path(found)))
+    shards: set[str] = set()
+    for index in (name for name in names if name.endswith(".safetensors.index.json")):
+        shards |= set(json.loads((folder / index).read_bytes()).get("weight_map", {}).values())
+    return folder if any(name.endswith(".safetensors") for name in names) and shards <= names else None
+
+
+def _has(repo: str, commit: str, name: str) -> bool:
+    from huggingface_hub import try_to_load_from_cache
+
+    return isinstance(try_to_load_from_cache(repo, name, revision=commit), str)
+
+
+def _wanted(files: dict[str, int]) -> dict[str, int]:
+    from huggingface_hub.utils import filter_repo_objects
+
+    names = filter_repo_objects(files, allow_patterns=_WANTED, ignore_patterns=_LEFT)
+    return {name: files[name] for name in names}
+
+
+def _sizes(folder: Path) -> dict[str, int]:
+    return {file.name: file.stat().st_size for file in folder.iterdir() if file.is_file()}
+
+
+def _cache() -> Path:
+    from huggingface_hub import constants
+
+    return Path(constants.HF_HUB_CACHE).expanduser()
+
+
+def _repo_folder(repo: str) -> Path:
+    return _cache() / f"models--{repo.replace('/', '--')}"
+
+
+def _offline() -> bool:
+    from huggingface_hub import constants
+
+    return bool(constants.HF_HUB_OFFLINE)
+
+
+def _host() -> str:
+    """The hub's address, without a name and password that may be in it."""
+    from huggingface_hub import constants
+
+    parts = urlsplit(constants.ENDPOINT)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def _quiet() -> None:
+    """What the library tells of tries and progress is told by one line of ours."""
+    from huggingface_hub.utils import disable_progress_bars, logging
+
+    logging.set_verbosity_error()
+    if "HF_HUB_DISABLE_PROGRESS_BARS" not in os.environ:
+        disable_progress_bars()
+
+
+def _unreachable(error: Exception) -> bool:
+    """Whether it says nothing about the model: no network, no answer, a hub that is down, or offline mode."""
+    import httpx2
+    from huggingface_hub.errors import OfflineModeIsEnabled
+
+    return isinstance(error, httpx2.TransportError | OfflineModeIsEnabled) or _status(error) >= 500
+
+
+def _status(error: Exception) -> int:
+    return int(getattr(getattr(error, "response", None), "status_code", 0) or 0)
+
+
+def _told(error: Exception, repo: str, revision: str | None, midway: bool = False) -> PreflightError:
+    """The error in one line, with what to do. Never holds the token."""
+    from huggingface_hub import get_token
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        HFValidationError,
+        OfflineModeIsEnabled,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return full(_cache(), "HF_HOME")
+    page, here = f"{_host()}/{repo}", get_token() is not None
+    if isinstance(error, GatedRepoError):
+        who = "the account of this node's token has no access" if here else "this node has no token"
+        said = (
+            f"is gated, and {who}: accept its licence at {page}, and set HF_TOKEN to a token of that account on every node "
+            "before Ray starts there"
+        )
+    elif isinstance(error, RevisionNotFoundError):
+        said = f"has no revision {revision} on {_host()}: give a commit, tag or branch of it"
+    elif isinstance(error, RepositoryNotFoundError | HFValidationError):
+        token = "this node's token has no right to it" if here else "it is private: set HF_TOKEN on every node"
+        said = f"there is no such folder, nor such a model on {_host()}: mend the name" + f" (or {token})"
+    elif isinstance(error, OfflineModeIsEnabled):
+        said = (
+            f"there is no such folder, HF_HUB_OFFLINE=1 forbids to ask the hub, and the cache {_cache()} does not hold it "
+            f"whole{f' at revision {revision}' if revision else ''}: fetch it on every node (hf download {repo}), or unset "
+            "HF_HUB_OFFLINE"
+        )
+    elif _status(error) in (401, 403):
+        said = f"{_host()} refuses this node's token: HF_TOKEN (or the login) is wrong, has expired or lacks the right to read"
+    elif midway:
+        said = f"could not be fetched whole from {_host()} ({_short(error)}): what came is kept; start the job again"
+    elif _unreachable(error):
+        said = (
+            f"there is no such folder, and the hub at {_host()} does not answer ({_short(error)}): check network, proxy and "
+            "HF_ENDPOINT, or have it in the cache of every node"
+        )
+    else:
+        said = f"what {_host()} says of it cannot be used ({_short(error)}): is HF_ENDPOINT a hub's address?"
+    return PreflightError(f"model {repo}: {said}")
+
+
+def _short(error: Any) -> str:
+    text = re.sub(r"//[^/\s]*@", "//", " ".join(str(error).split()))  # a password in an address
+    return f"{type(error).__name__}: {text[:150]}" if text else type(error).__name__
