@@ -134,6 +134,17 @@ def warn_of_room(repo: str, commit: str) -> None:
             log.warning("%s", error)
 
 
+def conversion(repo: str) -> str:
+    """Where the hub's own robot offers a model's pickled weights as safetensors: what to say of it; else nothing."""
+    from huggingface_hub import HfApi
+
+    with contextlib.suppress(Exception):  # a hint, no more
+        for offer in HfApi().get_repo_discussions(repo, author="SFconvertbot", discussion_type="pull_request"):
+            if offer.status in ("open", "draft") and "safetensors" in offer.title:
+                return f"; its hub offers them as safetensors: set revision=refs/pr/{offer.num}"
+    return ""
+
+
 def _check_room(repo: str, snapshot: Snapshot) -> int:
     """Bytes that are still to come, for which there is room. Raises PreflightError."""
     wanted = _wanted(snapshot.files).items()

@@ -272,7 +272,10 @@ def _check_files(files: dict[str, FileInfo], path: str) -> None:
     missing = [] if "config.json" in files else ["config.json"]
     if not weights:
         pickled = any(name.endswith(_PICKLED) for name in files)
-        missing.append("safetensors weights" + (" (pickled weights are not loaded: convert them)" if pickled else ""))
+        offer = hub.conversion(path) if pickled and is_hub_id(path) else ""
+        missing.append(
+            "safetensors weights" + (f" (pickled weights are not loaded: convert them{offer})" if pickled else "")
+        )
     for shard in weights:
         if match := re.fullmatch(r"(.*)-\d{5}-of-(\d{5})\.safetensors", shard):
             stem, total = match[1], int(match[2])

@@ -71,9 +71,8 @@ def test_chat_needs_a_template(folder: Path) -> None:
     preflight(str(folder), chat=True)
 
 
-def test_hub_ids_are_left_to_the_model_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_is_a_hub_id(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    assert fetch("Org/Model-1.5b", "main") == "Org/Model-1.5b"
     assert fingerprint("Org/Model", "a") == fingerprint("Org/Model", "a") != fingerprint("Org/Model", "b")
     (tmp_path / "Org" / "Model").mkdir(parents=True)
     assert not models.is_hub_id("Org/Model")
