@@ -1,15 +1,12 @@
 """LoRA adapters: checked with nothing loaded, and merged into a copy of their base, once a node.
 
 Why merged, where vLLM could take the adapter beside its base: the copy is an ordinary model, so that one way serves CPUs,
-GPUs and every engine, it answers as fast as its base (beside it, vLLM on a CPU took 1.6 times as long), rank and target
-modules are not limited to what the engine's kernels know, and W + scale·B·A is computed in float32 and rounded once. The
-price is the disk for a second copy. Bases with quantised weights cannot be merged into, and are refused.
+GPUs and every engine; it answers as fast as its base (beside it, 24 prompts of SmolLM2 took vLLM on a CPU 1.6 times as
+long); rank and target modules are not limited to what the engine's kernels know; and W + scale·B·A is computed in float32
+and rounded once. The price is the disk for a second copy. Bases with quantised weights are refused.
 
 What changes more than that sum does (DoRA, biases, whole modules, new tokens, initialisations that change the base) is
 refused by name: PEFT merges those, and the merged folder is a model like any other.
-
-An adapter's own chat template is taken, and its tokenizer too where it has one: it was trained with them. Where its tokenizer
-has no template, the base's stays.
 """
 
 import hashlib
@@ -17,14 +14,13 @@ import json
 import logging
 import math
 import re
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from trust import models
-from trust.cache import cached, check_room
+from trust.cache import cached
 from trust.errors import PreflightError
 from trust.models import ModelConfig
 from trust.storage import FileInfo, Storage, open_storage
@@ -33,7 +29,7 @@ log = logging.getLogger("trust")
 
 SETTINGS, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 
-_INSTEAD = ": merge it with PEFT (merge_and_unload, save_pretrained) and give the merged folder as model.path"
+INSTEAD = ": merge it with PEFT (merge_and_unload, save_pretrained) and give the merged folder as model.path"
 _RECIPE = 1  # part of the cache key: raise it when merging changes
 _TENSOR = re.compile(r"base_model\.model\.(.+)\.lora_([AB])\.weight")
 _REFUSED = {  # key of adapter_config.json: what it is called
@@ -51,11 +47,6 @@ _REFUSED = {  # key of adapter_config.json: what it is called
     "monteclora_config": "MonteCLoRA",
 }
 _PLAIN_STARTS = ("gaussian", "eva", "orthogonal", "mica", "lora_ga", "true", "false")  # leave the base as it was
-_TOKENIZER = (
-    *models.TOKENIZERS,
-    *("merges.txt", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
-    *("chat_template.jinja", "chat_template.json"),
-)
 
 
 @dataclass(frozen=True)
@@ -83,7 +74,7 @@ class LoraSettings:
         except (ValueError, TypeError) as error:
             raise PreflightError(f"{where}: its {SETTINGS} cannot be read: {error}") from error
         if kind != "LORA":
-            raise PreflightError(f"{where}: is of the kind {kind}; only LORA is taken{_INSTEAD}")
+            raise PreflightError(f"{where}: is of the kind {kind}; only LORA is taken{INSTEAD}")
         refused = [name for key, name in _REFUSED.items() if values.get(key)]
         if (bias := values.get("bias", "none")) != "none":
             refused.append(f"biases (bias={bias})")
@@ -91,7 +82,7 @@ class LoraSettings:
         if start not in _PLAIN_STARTS:
             refused.append(f"a start that changed the base's weights (init_lora_weights={start})")
         if refused:
-            raise PreflightError(f"{where}: has {', '.join(refused)}, which is not supported{_INSTEAD}")
+            raise PreflightError(f"{where}: has {', '.join(refused)}, which is not supported{INSTEAD}")
         if not isinstance(rank, int) or rank < 1 or alpha <= 0 or not values.get("target_modules"):
             raise PreflightError(f"{where}: {SETTINGS} lacks r, lora_alpha or target_modules")
         alphas = {str(key): float(value) for key, value in (values.get("alpha_pattern") or {}).items()}
@@ -138,7 +129,7 @@ def preflight(model: ModelConfig, storage: Storage | None = None) -> str | None:
         )
     if not models.is_hub_id(model.adapter):
         shapes = models.tensor_shapes(place, storage)
-        pairs = _pairs(shapes, model.adapter)
+        pairs = pairs_of(shapes, model.adapter)
         if not models.is_hub_id(model.path) and not model.path.startswith("package://"):
             base = models.locate(model.path, None, storage)
             check_fit(pairs, models.tensor_shapes(base, storage), settings, model)
@@ -179,7 +170,9 @@ def fetch(model: ModelConfig, storage: Storage | None = None) -> str:
     adapter = models.fetch(model.adapter, model.adapter_revision, storage, check=check_files)
     key = json.dumps([models.fingerprint(base), models.fingerprint(adapter), _RECIPE])
     key = f"merged-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
-    return cached(key, lambda folder: _merge(Path(base), Path(adapter), folder, model))
+    from trust.merge import merge
+
+    return cached(key, lambda folder: merge(Path(base), Path(adapter), folder, model))
 
 
 def check_fit(
@@ -209,13 +202,13 @@ def check_fit(
             raise PreflightError(f"{told} of shape {wanted}, but that has {shape}")
 
 
-def _pairs(shapes: Mapping[str, tuple[str, tuple[int, ...]]], path: str) -> dict[str, tuple[Any, Any]]:
+def pairs_of(shapes: Mapping[str, tuple[str, tuple[int, ...]]], path: str) -> dict[str, tuple[Any, Any]]:
     """Module -> shapes of A and B. Raises PreflightError where there is anything else, or half a pair."""
     found: dict[str, dict[str, tuple[int, ...]]] = {}
     for name, (_, shape) in shapes.items():
         match = _TENSOR.fullmatch(name)
         if not match or len(shape) != 2:
-            raise PreflightError(f"adapter {path}: has {name} of shape {shape}, which is not supported{_INSTEAD}")
+            raise PreflightError(f"adapter {path}: has {name} of shape {shape}, which is not supported{INSTEAD}")
         found.setdefault(match[1], {})[match[2]] = shape
     for module, both in found.items():
         if set(both) != {"A", "B"} or both["A"][0] != both["B"][1]:
@@ -223,93 +216,6 @@ def _pairs(shapes: Mapping[str, tuple[str, tuple[int, ...]]], path: str) -> dict
     if not found:
         raise PreflightError(f"adapter {path}: its weights are empty")
     return {module: (both["A"], both["B"]) for module, both in found.items()}
-
-
-def _merge(base: Path, adapter: Path, folder: Path, model: ModelConfig) -> None:
-    """Writes the model at `base` with the adapter merged in into `folder`, a file of weights at a time."""
-    from safetensors import safe_open
-
-    settings = LoraSettings.read((adapter / SETTINGS).read_bytes(), str(model.adapter))
-    places = [models.locate(str(place)) for place in (adapter, base)]
-    shapes = [models.tensor_shapes(place, open_storage()) for place in places]
-    pairs = _pairs(shapes[0], str(model.adapter))
-    check_fit(pairs, shapes[1], settings, model)
-    check_room(folder, sum(item.size for item in places[1].files.values()), f"model {model.name}", "TRUST_CACHE")
-    config = json.loads((base / "config.json").read_bytes())
-    if config.get("tie_word_embeddings") and any(module.endswith("lm_head") for module in pairs):
-        raise PreflightError(
-            f"adapter {model.adapter}: changes lm_head, which in model.path={model.path} is one with the embeddings{_INSTEAD}"
-        )
-    log.info("merging %s into a copy of %s (once on this machine)", model.adapter, model.path)
-    with safe_open(adapter / WEIGHTS, framework="pt") as lora:
-        for name in places[1].files:
-            if name.endswith(".safetensors"):
-                _merge_file(base / name, folder / name, lora, pairs, settings)
-            elif name.endswith(models.CONTENT):
-                shutil.copyfile(base / name, folder / name)
-    _take_tokenizer(base, adapter, folder, int(config.get("vocab_size") or 0), str(model.adapter))
-
-
-def _merge_file(source: Path, target: Path, lora: Any, pairs: Mapping[str, Any], settings: LoraSettings) -> None:
-    from safetensors import safe_open
-    from safetensors.torch import save_file
-
-    with safe_open(source, framework="pt") as base:
-        tensors = {name: base.get_tensor(name) for name in base.keys()}  # noqa: SIM118 - it is no dict
-        metadata = base.metadata()
-    changed = [name for name in tensors if name.removesuffix(".weight") in pairs and name.endswith(".weight")]
-    for name in changed:
-        module, weight = name.removesuffix(".weight"), tensors[name]
-        a, b = (lora.get_tensor(f"base_model.model.{module}.lora_{which}.weight").float() for which in "AB")
-        product = (b @ a) * settings.scale(module, a.shape[0])
-        tensors[name] = (weight.float() + (product.T if settings.transposed else product)).to(weight.dtype).contiguous()
-    if changed:
-        save_file(tensors, target, metadata=metadata)
-    else:
-        shutil.copyfile(source, target)
-
-
-def _take_tokenizer(base: Path, adapter: Path, folder: Path, vocabulary: int, path: str) -> None:
-    """Puts the adapter's tokenizer and chat template in the place of the base's, as far as it brings them."""
-    if any((adapter / name).is_file() for name in models.TOKENIZERS):
-        _check_tokens(adapter / "tokenizer.json", vocabulary, path)
-        template = _template(adapter) or _template(base)
-        for name in _TOKENIZER:
-            (folder / name).unlink(missing_ok=True)
-            if (adapter / name).is_file():
-                shutil.copyfile(adapter / name, folder / name)
-    else:
-        template = _template(adapter) or _template(base)
-    if template is not None:
-        (folder / "chat_template.json").unlink(missing_ok=True)
-        (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
-
-
-def _check_tokens(tokenizer: Path, vocabulary: int, path: str) -> None:
-    if not tokenizer.is_file() or not vocabulary:
-        return
-    values = json.loads(tokenizer.read_bytes())
-    known = values.get("model", {}).get("vocab", {})
-    ids = [*(known.values() if isinstance(known, dict) else range(len(known)))]
-    ids += [token["id"] for token in values.get("added_tokens", [])]
-    if (most := max(ids, default=0)) >= vocabulary:
-        raise PreflightError(
-            f"adapter {path}: its tokenizer has a token {most}, but the base has embeddings of {vocabulary}{_INSTEAD}"
-        )
-
-
-def _template(folder: Path) -> str | None:
-    """The chat template of a folder; of several the default."""
-    if (folder / "chat_template.jinja").is_file():
-        return (folder / "chat_template.jinja").read_text(encoding="utf-8")
-    for name in ("chat_template.json", "tokenizer_config.json"):
-        if (folder / name).is_file():
-            found = json.loads((folder / name).read_bytes()).get("chat_template")
-            if isinstance(found, list):
-                found = {item["name"]: item["template"] for item in found}.get("default")
-            if found:
-                return str(found)
-    return None
 
 
 def _name(path: str) -> str:
