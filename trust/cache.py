@@ -19,6 +19,13 @@ def cache_dir() -> Path:
     return Path(os.environ.get("TRUST_CACHE") or "~/.cache/trust").expanduser()
 
 
+def hub_cache() -> Path:
+    """The hub's own cache of models on this node."""
+    from huggingface_hub import constants
+
+    return Path(constants.HF_HUB_CACHE).expanduser()
+
+
 def cached(key: str, make: Callable[[Path], None]) -> str:
     """The cache folder `key`, made by `make(empty folder)` if it is not there, by one process of this node.
 

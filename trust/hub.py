@@ -10,18 +10,16 @@ branch is taken, with a line in the log; with HF_HUB_OFFLINE=1 without one.
 """
 
 import contextlib
-import errno
 import json
 import logging
 import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
 
-from trust.cache import check_room, full
+from trust.cache import check_room, hub_cache
 from trust.errors import PreflightError
+from trust.hub_faults import host, told, unreachable
 
 log = logging.getLogger("trust")
 
@@ -54,19 +52,19 @@ def look(repo: str, revision: str | None = None) -> Snapshot:
     Raises:
         PreflightError: in one line why it cannot be had and what to do.
     """
-    if revision and _COMMIT.fullmatch(revision) and (folder := _kept(repo, revision)):
+    if revision and _COMMIT.fullmatch(revision) and (folder := _whole(repo, revision)):
         return Snapshot(revision, _sizes(folder), folder)
     try:
         return _ask(repo, revision)
     except Exception as error:
-        commit = _known_commit(repo, revision) if _unreachable(error) else None
-        if commit and (folder := _kept(repo, commit)):
+        commit = _known_commit(repo, revision) if unreachable(error) else None
+        if commit and (folder := _whole(repo, commit) or _seems_whole(repo, commit)):
             if not _offline():
                 log.warning(
-                    "the hub at %s does not answer; model %s is taken from the cache, commit %s", _host(), repo, commit
+                    "the hub at %s does not answer; model %s is taken from the cache, commit %s", host(), repo, commit
                 )
             return Snapshot(commit, _sizes(folder), folder)
-        raise _told(error, repo, revision) from error
+        raise told(error, repo, revision) from error
 
 
 def read(repo: str, commit: str, name: str) -> bytes:
@@ -81,7 +79,7 @@ def read(repo: str, commit: str, name: str) -> bytes:
             get_hf_file_metadata(hf_hub_url(repo, name, revision=commit), timeout=_ANSWER_S)
             there = hf_hub_download(repo, name, revision=commit)
         except Exception as error:
-            raise _told(error, repo, commit) from error
+            raise told(error, repo, commit) from error
     return Path(there).read_bytes()
 
 
@@ -97,13 +95,13 @@ def fetch(repo: str, revision: str | None = None) -> str:
     snapshot = look(repo, revision)
     if snapshot.folder:
         return str(snapshot.folder)
-    lock = _cache() / ".locks" / f"trust--{repo.replace('/', '--')}--{snapshot.commit}.lock"
+    lock = hub_cache() / ".locks" / f"trust--{repo.replace('/', '--')}--{snapshot.commit}.lock"
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)
         with WeakFileLock(lock):
-            if folder := _kept(repo, snapshot.commit):
+            if folder := _whole(repo, snapshot.commit):
                 return str(folder)
-            log.info("fetching %s from %s: %.2f GB", repo, _host(), _check_room(repo, snapshot) / 1e9)
+            log.info("fetching %s from %s: %.2f GB", repo, host(), _check_room(repo, snapshot) / 1e9)
             folder = Path(
                 snapshot_download(
                     repo,
@@ -116,10 +114,11 @@ def fetch(repo: str, revision: str | None = None) -> str:
     except PreflightError:
         raise
     except Exception as error:
-        raise _told(error, repo, revision, midway=True) from error
-    for name, size in _wanted(snapshot.files).items():
-        if not (folder / name).is_file() or (folder / name).stat().st_size != size:
-            raise PreflightError(f"model {repo}: {name} did not come whole from {_host()}: start the job again")
+        raise told(error, repo, revision, midway=True) from error
+    if missing := _missing(folder, snapshot.files):
+        raise PreflightError(
+            f"model {repo}: {', '.join(missing)} did not come whole from {host()}: start the job again"
+        )
     return str(folder)
 
 
@@ -147,9 +146,9 @@ def conversion(repo: str) -> str:
 
 def _check_room(repo: str, snapshot: Snapshot) -> int:
     """Bytes that are still to come, for which there is room. Raises PreflightError."""
-    wanted = _wanted(snapshot.files).items()
-    missing = sum(size for name, size in wanted if not _has(repo, snapshot.commit, name))
-    check_room(_cache(), missing, f"model {repo}", "HF_HOME")
+    absent = _missing(_folder(repo, snapshot.commit), snapshot.files)
+    missing = sum(snapshot.files[name] for name in absent)
+    check_room(hub_cache(), missing, f"model {repo}", "HF_HOME")
     return missing
 
 
@@ -165,7 +164,8 @@ def _ask(repo: str, revision: str | None) -> Snapshot:
         raise ValueError("neither a commit nor files are named")
     files = {item.rfilename: int(item.size or 0) for item in info.siblings if "/" not in item.rfilename}
     _remember(repo, revision, info.sha)
-    return Snapshot(info.sha, files, _kept(repo, info.sha))
+    folder = _folder(repo, info.sha)
+    return Snapshot(info.sha, files, None if _missing(folder, files) else folder)
 
 
 def _remember(repo: str, revision: str | None, commit: str) -> None:
@@ -187,65 +187,61 @@ def _known_commit(repo: str, revision: str | None) -> str | None:
         return None
 
 
-def _kept(repo: str, commit: str) -> Path | None:
-    """The cache's folder for a commit, where all that is wanted of it is there."""
+def _whole(repo: str, commit: str) -> Path | None:
+    """The cache's folder for a commit, where all that is wanted is there by the list of files that a fetch left."""
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+    from huggingface_hub.errors import LocalEntryNotFoundError
 
     _quiet()
-    try:
-        # Also compares with the list of files, which is kept where one of us fetched it.
-        found = snapshot_download(
-            repo, revision=commit, local_files_only=True, allow_patterns=_WANTED, ignore_patterns=_LEFT
-        )
-    except (LocalEntryNotFoundError, HFValidationError):
+    if not (_repo_folder(repo) / "trees" / f"{commit}.json").is_file():
         return None
-    names = set(_sizes(folder := Path(found)))
+    try:
+        return Path(
+            snapshot_download(
+                repo, revision=commit, local_files_only=True, allow_patterns=_WANTED, ignore_patterns=_LEFT
+            )
+        )
+    except LocalEntryNotFoundError:
+        return None
+
+
+def _seems_whole(repo: str, commit: str) -> Path | None:
+    """The same where another program fetched it and left no list: it has its weights, all parts that their index names."""
+    folder = _folder(repo, commit)
+    if not folder.is_dir():
+        return None
+    names = set(_sizes(folder))
     shards: set[str] = set()
     for index in (name for name in names if name.endswith(".safetensors.index.json")):
         shards |= set(json.loads((folder / index).read_bytes()).get("weight_map", {}).values())
     return folder if any(name.endswith(".safetensors") for name in names) and shards <= names else None
 
 
-def _has(repo: str, commit: str, name: str) -> bool:
-    from huggingface_hub import try_to_load_from_cache
-
-    return isinstance(try_to_load_from_cache(repo, name, revision=commit), str)
-
-
-def _wanted(files: dict[str, int]) -> dict[str, int]:
+def _missing(folder: Path, files: dict[str, int]) -> list[str]:
+    """What is wanted of `files` and does not lie in `folder` in its size."""
     from huggingface_hub.utils import filter_repo_objects
 
-    names = filter_repo_objects(files, allow_patterns=_WANTED, ignore_patterns=_LEFT)
-    return {name: files[name] for name in names}
+    there = _sizes(folder) if folder.is_dir() else {}
+    wanted = filter_repo_objects(files, allow_patterns=_WANTED, ignore_patterns=_LEFT)
+    return [name for name in wanted if there.get(name) != files[name]]
 
 
 def _sizes(folder: Path) -> dict[str, int]:
     return {file.name: file.stat().st_size for file in folder.iterdir() if file.is_file()}
 
 
-def _cache() -> Path:
-    from huggingface_hub import constants
-
-    return Path(constants.HF_HUB_CACHE).expanduser()
-
-
 def _repo_folder(repo: str) -> Path:
-    return _cache() / f"models--{repo.replace('/', '--')}"
+    return hub_cache() / f"models--{repo.replace('/', '--')}"
+
+
+def _folder(repo: str, commit: str) -> Path:
+    return _repo_folder(repo) / "snapshots" / commit
 
 
 def _offline() -> bool:
     from huggingface_hub import constants
 
     return bool(constants.HF_HUB_OFFLINE)
-
-
-def _host() -> str:
-    """The hub's address, without a name and password that may be in it."""
-    from huggingface_hub import constants
-
-    parts = urlsplit(constants.ENDPOINT)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def _quiet() -> None:
@@ -255,65 +251,3 @@ def _quiet() -> None:
     logging.set_verbosity_error()
     if "HF_HUB_DISABLE_PROGRESS_BARS" not in os.environ:
         disable_progress_bars()
-
-
-def _unreachable(error: Exception) -> bool:
-    """Whether it says nothing about the model: no network, no answer, a hub that is down, or offline mode."""
-    import httpx2
-    from huggingface_hub.errors import OfflineModeIsEnabled
-
-    return isinstance(error, httpx2.TransportError | OfflineModeIsEnabled) or _status(error) >= 500
-
-
-def _status(error: Exception) -> int:
-    return int(getattr(getattr(error, "response", None), "status_code", 0) or 0)
-
-
-def _told(error: Exception, repo: str, revision: str | None, midway: bool = False) -> PreflightError:
-    """The error in one line, with what to do. Never holds the token."""
-    from huggingface_hub import get_token
-    from huggingface_hub.errors import (
-        GatedRepoError,
-        HFValidationError,
-        OfflineModeIsEnabled,
-        RepositoryNotFoundError,
-        RevisionNotFoundError,
-    )
-
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-        return full(_cache(), "HF_HOME")
-    page, here = f"{_host()}/{repo}", get_token() is not None
-    if isinstance(error, GatedRepoError):
-        who = "the account of this node's token has no access" if here else "this node has no token"
-        said = (
-            f"is gated, and {who}: accept its licence at {page}, and set HF_TOKEN to a token of that account on every node "
-            "before Ray starts there"
-        )
-    elif isinstance(error, RevisionNotFoundError):
-        said = f"has no revision {revision} on {_host()}: give a commit, tag or branch of it"
-    elif isinstance(error, RepositoryNotFoundError | HFValidationError):
-        token = "this node's token has no right to it" if here else "it is private: set HF_TOKEN on every node"
-        said = f"there is no such folder, nor such a model on {_host()}: mend the name" + f" (or {token})"
-    elif isinstance(error, OfflineModeIsEnabled):
-        said = (
-            f"there is no such folder, HF_HUB_OFFLINE=1 forbids to ask the hub, and the cache {_cache()} does not hold it "
-            f"whole{f' at revision {revision}' if revision else ''}: fetch it on every node (hf download {repo}), or unset "
-            "HF_HUB_OFFLINE"
-        )
-    elif _status(error) in (401, 403):
-        said = f"{_host()} refuses this node's token: HF_TOKEN (or the login) is wrong, has expired or lacks the right to read"
-    elif midway:
-        said = f"could not be fetched whole from {_host()} ({_short(error)}): what came is kept; start the job again"
-    elif _unreachable(error):
-        said = (
-            f"there is no such folder, and the hub at {_host()} does not answer ({_short(error)}): check network, proxy and "
-            "HF_ENDPOINT, or have it in the cache of every node"
-        )
-    else:
-        said = f"what {_host()} says of it cannot be used ({_short(error)}): is HF_ENDPOINT a hub's address?"
-    return PreflightError(f"model {repo}: {said}")
-
-
-def _short(error: Any) -> str:
-    text = re.sub(r"//[^/\s]*@", "//", " ".join(str(error).split()))  # a password in an address
-    return f"{type(error).__name__}: {text[:150]}" if text else type(error).__name__

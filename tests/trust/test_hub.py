@@ -126,6 +126,10 @@ class TestWithoutTheHub:
     ) -> None:
         folder = models.fetch(NAME)
         shutil.rmtree(cache / "models--Org--Model/trees")  # the list of files, which not every program keeps
+        (Path(folder) / "tokenizer.json").unlink()
+        assert models.fetch(NAME) == folder
+        assert (Path(folder) / "tokenizer.json").is_file(), "half of it was taken for all"
+        shutil.rmtree(cache / "models--Org--Model/trees", ignore_errors=True)
         offline(monkeypatch)
         assert models.fetch(NAME) == folder
         (Path(folder) / "model.safetensors").unlink()
