@@ -8,7 +8,6 @@ from urllib.parse import urlsplit
 from trust.cache import full, hub_cache
 from trust.errors import PreflightError
 
-
 _BUSY = (429, *range(500, 600))
 
 
