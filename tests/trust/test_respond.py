@@ -278,6 +278,18 @@ def test_a_retry_asks_only_for_what_failed(
     assert result.counts == {"ok": 1, "failed": -1}
 
 
+def test_actors_elsewhere_find_model_and_adapter(
+    config: RespondConfig, prompt: Prompt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "org/tuned").mkdir(parents=True)
+    assert worker_config(config, prompt)["model"]["adapter"] is None
+    config.model.adapter = "org/tuned"
+    assert worker_config(config, prompt)["model"]["adapter"] == str(tmp_path / "org/tuned")
+    config.model.adapter = "org/of-the-hub"
+    assert worker_config(config, prompt)["model"]["adapter"] == "org/of-the-hub"
+
+
 def test_identity_is_of_what_changes_answers(config: RespondConfig, prompt: Prompt) -> None:
     first = identity(config, prompt)
     json.dumps(first)
