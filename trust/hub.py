@@ -26,7 +26,8 @@ log = logging.getLogger("trust")
 _COMMIT = re.compile("[0-9a-f]{40}")
 _ANSWER_S = 7.0  # for each of the two questions before a model loads; connecting and waiting each
 _WANTED = ["*.safetensors", "*.json", "*.jinja", "*.model", "*.txt"]
-_LEFT = ["*/*", "consolidated*"]  # other formats' folders; Mistral's second copy of its weights
+# Other formats' folders, all but an embedding model's modules (1_Pooling); Mistral's second copy of its weights.
+_LEFT = ["[!0-9]*/*", "[0-9][!_]*/*", "consolidated*"]
 _DOWNLOADS = 4  # files at once
 
 
@@ -35,7 +36,7 @@ class Snapshot:
     """A model at one commit.
 
     Attributes:
-        files: name -> size in bytes, of all that lies right in it.
+        files: name -> size in bytes.
         folder: where it lies on this node; None where it is not there whole.
     """
 
@@ -162,7 +163,7 @@ def _ask(repo: str, revision: str | None) -> Snapshot:
     info = HfApi().model_info(repo, revision=revision, files_metadata=True, timeout=_ANSWER_S)
     if not info.sha or info.siblings is None:
         raise ValueError("neither a commit nor files are named")
-    files = {item.rfilename: int(item.size or 0) for item in info.siblings if "/" not in item.rfilename}
+    files = {item.rfilename: int(item.size or 0) for item in info.siblings}
     _remember(repo, revision, info.sha)
     folder = _folder(repo, info.sha)
     return Snapshot(info.sha, files, None if _missing(folder, files) else folder)
@@ -227,7 +228,7 @@ def _missing(folder: Path, files: dict[str, int]) -> list[str]:
 
 
 def _sizes(folder: Path) -> dict[str, int]:
-    return {file.name: file.stat().st_size for file in folder.iterdir() if file.is_file()}
+    return {file.relative_to(folder).as_posix(): file.stat().st_size for file in folder.rglob("*") if file.is_file()}
 
 
 def _repo_folder(repo: str) -> Path:

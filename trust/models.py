@@ -92,7 +92,7 @@ def locate(path: str, revision: str | None = None, storage: Storage | None = Non
     """What there is at `path`: a folder, s3:// address or hub id (files may be missing). Raises PreflightError."""
     if is_hub_id(path):
         found = hub.look(path, revision)
-        files = {name: FileInfo(name, size, 0) for name, size in found.files.items()}
+        files = {name: FileInfo(name, size, 0) for name, size in found.files.items() if _of_model(name)}
         return Place(path, found.commit, files, lambda name: hub.read(path, found.commit, name))
     storage, root = storage or open_storage(), absolute(path)
     return Place(path, revision, _files(root, storage), lambda name: storage.read_bytes(join(root, name)))
@@ -262,7 +262,11 @@ def _files(root: str, storage: Storage) -> dict[str, FileInfo]:
     """Name -> file, of those right in the folder `root` and of an embedding model's modules in folders below."""
     prefix = root.rstrip("/") + "/"
     found = {item.path.removeprefix(prefix): item for item in storage.list_files(root)}
-    return {name: item for name, item in found.items() if "/" not in name or _MODULE.fullmatch(name)}
+    return {name: item for name, item in found.items() if _of_model(name)}
+
+
+def _of_model(name: str) -> bool:
+    return "/" not in name or bool(_MODULE.fullmatch(name))
 
 
 def _check_files(files: dict[str, FileInfo], path: str) -> None:

@@ -16,6 +16,7 @@ from safetensors.numpy import save
 from tests.fake_hub import TOKEN, FakeHub, Repo, use
 from trust import hub, models
 from trust.ask.engine import EngineConfig
+from trust.ask.modules import read_modules
 from trust.ask.nli import NliConfig
 from trust.ask.t5 import T5Config
 from trust.errors import PreflightError
@@ -38,6 +39,8 @@ def files(seed: int = 0) -> dict[str, bytes]:
         "modeling.py": b"raise SystemExit",
         "README.md": b"words",
         "original/consolidated.safetensors": b"another form",
+        "modules.json": json.dumps([{"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"}]).encode(),
+        "1_Pooling/config.json": json.dumps({"pooling_mode": "cls"}).encode(),
     }
 
 
@@ -73,13 +76,16 @@ def test_only_what_a_model_needs_is_fetched_and_nothing_twice(there: FakeHub) ->
     assert models.preflight(NAME, chat=True) == commit
     assert there.count(r"GET .*safetensors") == 0
     folder = Path(models.fetch(NAME, commit))
-    assert {file.name: file.read_bytes() for file in folder.iterdir()} == {
-        name: data for name, data in files().items() if name.endswith((".json", ".safetensors")) and "/" not in name
+    assert {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()} == {
+        name: data
+        for name, data in files().items()
+        if name.endswith((".json", ".safetensors")) and not name.startswith("original")
     }
     asked = len(there.requests)
     assert models.fetch(NAME, commit) == str(folder)
     assert models.preflight(NAME, commit) == commit
     assert models.read_config(NAME, commit)["seed"] == 0
+    assert read_modules(NAME, commit).pooling == read_modules(str(folder)).pooling == "cls"
     assert len(there.requests) == asked, "what is there is asked for again"
 
 

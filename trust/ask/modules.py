@@ -7,12 +7,11 @@ not known here is refused: vectors that look right and are not would choose wron
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from trust import models
 from trust.errors import PreflightError
-from trust.storage import Storage, absolute, join, open_storage
+from trust.storage import Storage
 
 POOLING = ("mean", "cls")
 ACTIVATIONS = ("Identity", "Tanh")
@@ -81,40 +80,26 @@ def read_file(path: str, name: str, revision: str | None = None, storage: Storag
         name: relative to the model's folder.
 
     Raises:
-        PreflightError: the hub cannot be asked and the file is not on this machine, so that nobody knows.
+        PreflightError: the hub cannot be asked and the model is not on this machine, so that nobody knows.
     """
-    if not models.is_hub_id(path):
-        try:
-            return (storage or open_storage()).read_bytes(join(absolute(path), name))
-        except FileNotFoundError:
-            return None
-    from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
-
-    try:
-        return Path(hf_hub_download(path, name, revision=revision)).read_bytes()
-    except LocalEntryNotFoundError as error:
-        reason = " ".join(str(error).split())[:200]
-        raise PreflightError(f"model {path}: cannot tell whether it has {name}; give its folder: {reason}") from error
-    except EntryNotFoundError:
-        return None
+    place = models.locate(path, revision, storage)
+    return place.read(name) if name in place.files else None
 
 
 class _Files:
     """The small files of one model."""
 
     def __init__(self, path: str, revision: str | None, storage: Storage | None) -> None:
-        self.path, self._revision, self._storage = path, revision, storage
+        self.path, self._place = path, models.locate(path, revision, storage)
 
     def json(self, name: str) -> Any:
-        data = read_file(self.path, name, self._revision, self._storage)
         try:
-            return None if data is None else json.loads(data)
+            return json.loads(self._place.read(name)) if self.has(name) else None
         except ValueError as error:
             raise PreflightError(f"{self.path}/{name}: not JSON: {error}") from error
 
     def has(self, name: str) -> bool:
-        return read_file(self.path, name, self._revision, self._storage) is not None
+        return name in self._place.files
 
 
 def _pooling(settings: Mapping[str, Any], path: str) -> str:

@@ -65,14 +65,12 @@ class SentenceEmbedder(TransformerModel):
         from transformers import MODEL_FOR_TEXT_ENCODING_MAPPING, AutoConfig, AutoModel, AutoModelForTextEncoding
 
         self._folder = folder
-        settings = AutoConfig.from_pretrained(
-            folder, **{key: options[key] for key in ("revision", "trust_remote_code")}
-        )
+        settings = AutoConfig.from_pretrained(folder, trust_remote_code=False)
         encodes = type(settings) in MODEL_FOR_TEXT_ENCODING_MAPPING
         if settings.is_encoder_decoder and not encodes:
             raise PreflightError(f"judge.embed.model={folder}: a {settings.model_type} has no encoder to take alone")
         model, found = (AutoModelForTextEncoding if encodes else AutoModel).from_pretrained(
-            folder, use_safetensors=True, output_loading_info=True, **options
+            folder, output_loading_info=True, **options
         )
         # The layer that some models pool with is not used here, and often not stored.
         if missing := sorted(key for key in found["missing_keys"] if not key.startswith("pooler.")):
