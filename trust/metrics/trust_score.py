@@ -23,7 +23,7 @@ from trust.text.sentences import preflight
 
 _OWN = "refusal_phrases"
 _FINAL = {"em": em.final, "em5": em5.final, "cm": cm.final}
-_F1_AC = {"em": "calib_str_em_f1", "em5": "calib_qampari_em_f1", "cm": "calib_claims_nli_f1"}
+F1_AC = {"em": "calib_str_em_f1", "em5": "calib_qampari_em_f1", "cm": "calib_claims_nli_f1"}
 
 
 @dataclass
@@ -95,8 +95,8 @@ class TrustScore:
         if task in _FINAL:
             stats |= _FINAL[task](own, self.choices)
         stats |= citations.final(own, self.choices)
-        if task in _F1_AC:
-            parts = [stats[key].value for key in ("macro_f1", _F1_AC[task], "answered_citation_f1")]
+        if task in F1_AC:
+            parts = [stats[key].value for key in ("macro_f1", F1_AC[task], "answered_citation_f1")]
             stats["trust_score"] = Stat(np.mean(parts, axis=0), own.rows("rows"))
         if self.choices.empty == "empty":
             stats |= {"empty_num": own.count("empty")} | citations.final_pooled(own)
