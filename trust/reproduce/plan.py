@@ -1,5 +1,6 @@
 """Which rows can be run with what is at hand, found without loading anything; for the others, why not."""
 
+import os
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -140,16 +141,16 @@ def _missing(path: str, revision: str | None, storage: Storage, chat: bool, ask_
 
 @cache
 def _missing_of_hub(path: str, revision: str | None, ask_hub: bool) -> str:
-    from huggingface_hub import constants, snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+    from huggingface_hub import constants, try_to_load_from_cache
 
-    try:
-        models.preflight(snapshot_download(path, revision=revision, local_files_only=True))
-        return ""
-    except (LocalEntryNotFoundError, HfHubHTTPError, OSError):
-        why = f"{path} is not cached here"
-    except PreflightError as error:
-        why = str(error)
+    why = f"{path} is not cached here"
+    cached = try_to_load_from_cache(path, "config.json", revision=revision)
+    if isinstance(cached, str):
+        try:
+            models.preflight(os.path.dirname(cached))
+            return ""
+        except PreflightError as error:
+            why = str(error)
     if constants.HF_HUB_OFFLINE:
         return f"{why}, and the hub is off (HF_HUB_OFFLINE)"
     try:
