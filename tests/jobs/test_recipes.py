@@ -143,3 +143,16 @@ def test_without_gold_answers(tmp_path: Path, repo: Path) -> None:
     assert "Not given for <bdi>tickets</bdi>." in page
     assert "The judge finds the answer in [1], so it should be answered" in page
     assert "by judged answerability" in page
+
+
+def test_published_tables_without_data(tmp_path: Path, repo: Path) -> None:
+    command = recipe(repo, "Published tables")[0]
+    done = run(command, tmp_path, repo)
+    assert done.returncode == 0, done.stderr
+    assert (
+        "| llama_3_8b_dpo | 56.43 | 53.94 | 65.49 | 88.26 | 69.23 | no data; no published checkpoint is known |"
+        in done.stdout
+    )
+    assert "| always_refuse | ours, exact | 0.00 | 0.00 | 44.23 | 0.00 | 14.74 |" in done.stdout
+    written = tmp_path / "runs" / "paper" / "reproduce" / "trust_score_2.md"
+    assert written.read_text() in done.stdout
