@@ -150,7 +150,7 @@ def test_published_tables_without_data(tmp_path: Path, repo: Path) -> None:
     done = run(command, tmp_path, repo)
     assert done.returncode == 0, done.stderr
     assert (
-        "| llama_3_8b_dpo | 56.43 | 53.94 | 65.49 | 88.26 | 69.23 | no data; no published checkpoint is known |"
+        "| llama_3_8b_dpo | 56.43 | 53.94 | 65.49 | 88.26 | 69.23 | no data; no published checkpoint is known"
         in done.stdout
     )
     assert "| always_refuse | ours, exact | 0.00 | 0.00 | 44.23 | 0.00 | 14.74 |" in done.stdout
