@@ -4,9 +4,8 @@ import logging
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import csv
 
-from trust import summary
+from trust import results
 from trust.evaluate import run_evaluate
 from trust.outcome import check_failed
 from trust.prepare.job import run_prepare
@@ -58,8 +57,7 @@ def _measure(config: ReproduceConfig, cell: Cell) -> dict[str, Any]:
     run_respond(config.respond(cell.row, cell.dataset))
     evaluate = config.evaluate(cell.row, cell.dataset)
     manifest, run = run_evaluate(evaluate), Run.of(evaluate)
-    summaries = summary.summarise(run, manifest, evaluate)
-    summary.write(run, summaries)
+    summaries = results.write(run, manifest, evaluate).summaries
     if len(summaries) > 1:
         found = ", ".join(f"{each['dataset']} ({each['task']})" for each in summaries)
         return {"withheld": f"data.{cell.dataset} holds several data sets: {found}"}
@@ -67,9 +65,5 @@ def _measure(config: ReproduceConfig, cell: Cell) -> dict[str, Any]:
 
 
 def _write(run: Run, name: str, table: pa.Table, words: str) -> None:
-    folder = run.path(FOLDER)
-    run.storage.write_table(join(folder, f"{name}.parquet"), table)
-    sink = pa.BufferOutputStream()
-    csv.write_csv(table, sink)
-    run.storage.write_bytes(join(folder, f"{name}.csv"), sink.getvalue().to_pybytes())
-    run.storage.write_bytes(join(folder, f"{name}.md"), words.encode())
+    results.write_sheet(run, join(FOLDER, name), table)
+    run.storage.write_bytes(run.path(FOLDER, f"{name}.md"), words.encode())
