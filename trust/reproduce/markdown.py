@@ -115,7 +115,8 @@ def _why(line: Line) -> str:
 
 
 def _cells(lines: Sequence[Line], key: str) -> str:
-    return " | ".join("" if line[key] is None else f"{line[key]:.2f}" for line in lines)
+    empty = "n.a." if key == "ours" and lines[0]["status"] == RUN else ""
+    return " | ".join(empty if line[key] is None else f"{line[key]:.2f}" for line in lines)
 
 
 def _interval(line: Line) -> str:
