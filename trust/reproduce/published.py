@@ -119,6 +119,7 @@ def names() -> list[str]:
     return sorted(file.stem for file in (_HERE / "tables").glob("*.yaml"))
 
 
+@cache
 def table(name: str) -> Table:
     """A table by name.
 
@@ -170,5 +171,6 @@ def _read(name: str) -> Any:
     return yaml.safe_load((_HERE / f"{name}.yaml").read_text())
 
 
+@cache
 def _all(name: str, kind: type[T]) -> dict[str, T]:
     return {key: build(kind, values, f"{name}.{key}") for key, values in _read(name).items()}

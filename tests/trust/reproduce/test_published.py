@@ -117,6 +117,13 @@ def test_counts_behind_a_printed_row(row: str, dataset: str, counts: tuple[int, 
     assert counts in arithmetic.overlaps(printed["answered_ratio"], printed["f1_gr"], DATASETS[dataset])
 
 
+def test_the_gains_that_this_version_claims_are_differences_of_its_rows() -> None:
+    table = published.table("trust_score_2")
+    for dataset, gain in {"asqa": 12.56, "qampari": 36.04, "eli5": 17.69}.items():
+        ours, front = (table.printed(f"llama_3_8b_{recipe}", dataset)["trust_score"] for recipe in ("dpo", "front"))
+        assert ours - front == pytest.approx(gain, abs=1e-6)
+
+
 def test_tables_name_only_what_is_known() -> None:
     for name in published.names():
         table = published.table(name)
