@@ -21,9 +21,9 @@ ASKED = "How many ports has router "
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Sixteen questions, every second of them answerable."""
+    """Thirty-two questions, every second of them answerable."""
     made = []
-    for n in range(16):
+    for n in range(32):
         docs = [{"title": f"R{n}", "text": f"The router R{n} has {n} ports.", "answers_found": [n % 2]}]
         made.append({"id": n, "question": f"{ASKED}{n:02d}?", "answers": [[f"{n} ports"]], "docs": docs})
     (tmp_path / "asqa.json").write_text(json.dumps(made))
@@ -46,9 +46,9 @@ def of(lines: list[dict[str, Any]], row: str, dataset: str) -> dict[str, dict[st
 
 
 def said(request: Request) -> Reply:
-    """Answers what is answerable, but cites nothing in two of eight answers, and refuses the rest."""
+    """Answers what is answerable, but cites nothing in four of sixteen answers, and refuses the rest."""
     n = int(request.prompt.partition(ASKED)[2][:2] or 0)
-    return Reply(answer(f"The router R{n} has {n} ports{'' if n < 4 else ' [1]'}." if n % 2 else REFUSAL))
+    return Reply(answer(f"The router R{n} has {n} ports{'' if n < 8 else ' [1]'}." if n % 2 else REFUSAL))
 
 
 @pytest.mark.usefixtures("ray_session", "nltk_data")
@@ -60,7 +60,7 @@ def test_ours_beside_the_printed_number_and_finished_rows_are_taken(
         words += ["engine=openai", f"engine.base_url={fake.url}", "models.llama_3_8b=m"]
         lines = run(root, *words)
         asked = sum(ASKED in prompt for prompt in fake.prompts)
-        assert asked == 16
+        assert asked == 32
         printed = capsys.readouterr().out
         assert run(root, *words) == lines, "the same once more"
         assert sum(ASKED in prompt for prompt in fake.prompts) == asked, "a finished row is not asked again"
@@ -81,7 +81,7 @@ def test_ours_beside_the_printed_number_and_finished_rows_are_taken(
         assert ratio["difference"] == pytest.approx(48.52)
         assert (cited["ours"], cited["printed"], cited["inside"]) == (75, 86.5, True)
         assert ratio["version"] == "v4 (ICLR 2025)"
-        assert ratio["note"] == "over 16 questions, 8 of them answerable; published: 948, 610"
+        assert ratio["note"] == "over 32 questions, 16 of them answerable; published: 948, 610"
 
         other = of(lines, "llama_3_8b_icl", "eli5")["trust_score"]
         assert (other["status"], other["reason"], other["remedy"]) == ("not_run", "no data", "data.eli5=FILE")
@@ -95,7 +95,7 @@ def test_ours_beside_the_printed_number_and_finished_rows_are_taken(
         assert "| | printed | 1.48 | 3.01 | 28.58 | 86.50 | 39.36 |" in printed
         assert "+48.52 ✗" in printed
         assert "-11.50 ✓" in printed
-        assert "1 rows run, 9 not run." in printed
+        assert "Rows run: 1, not run: 9." in printed
         assert "Judge: lexical" in printed
 
         fake.reply = lambda request: (
@@ -103,7 +103,7 @@ def test_ours_beside_the_printed_number_and_finished_rows_are_taken(
         )
         with pytest.raises(TooManyFailed, match=r"too many rows failed in paper-llama_3_8b_icl-asqa"):
             run(root, *words, "overwrite=true")
-    assert "run, but withheld: 16 of 16 rows failed" in capsys.readouterr().out
+    assert "run, but withheld: 32 of 32 rows failed" in capsys.readouterr().out
 
 
 @pytest.mark.slow

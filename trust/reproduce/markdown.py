@@ -27,8 +27,7 @@ def render(config: ReproduceConfig, table: pa.Table) -> str:
 def _head(config: ReproduceConfig) -> Iterator[str]:
     yield f"# {config.published.title}"
     yield ""
-    source = config.published.source
-    yield f"Table `{config.table}`. Printed: {source}. Scores are 0-100; intervals are ours, 95 %."
+    yield f"Table `{config.table}`. Printed: {config.published.source}. Scores are 0-100; intervals are ours, 95 %."
     yield ""
 
 
@@ -92,13 +91,17 @@ def _name(line: Line) -> str:
 def _foot(config: ReproduceConfig, table: pa.Table) -> Iterator[str]:
     statuses = [lines[0]["status"] for lines in _rows(table)]
     ran, left = statuses.count(RUN), statuses.count(NOT_RUN)
-    yield f"{ran} rows run, {left} not run. ✓: the printed number lies in our interval (exact: is the same); ✗: it does not."
+    printed = table["printed"].null_count < table.num_rows
+    marks = " ✓: the printed number lies in our interval (exact: is the same); ✗: it does not." if printed else ""
+    yield f"Rows run: {ran}, not run: {left}.{marks}"
     if not ran:
         return
     yield ""
-    yield f"Judge: {_text(config.judge.entails.describe())}; of the printed numbers: {_JUDGE}. Mode: {config.compat}."
+    judges = f"Judge: {_text(config.judge.entails.describe())}"
+    yield f"{judges}{f'; of the printed numbers: {_JUDGE}' if printed else ''}. Mode: {config.compat}."
     used = {line["dataset"] for line in table.to_pylist() if line["status"] == RUN}
-    if own := [dataset for dataset in published.datasets() if dataset in used - config.prompts.keys()]:
+    own = [dataset for dataset in published.datasets() if dataset in used - config.prompts.keys()]
+    if own and printed:
         yield (
             f"Prompts on {', '.join(own)} are of the published form in the project's own words (prompts.{own[0]}=FILE takes a "
             "published file). Demonstrations are drawn once a run, as published for every question anew and unseeded."
