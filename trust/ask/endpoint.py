@@ -60,7 +60,7 @@ class EndpointConfig:
         parts = urlsplit(self.base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ConfigError("engine.base_url is no http:// or https:// address, such as http://host:8000/v1")
-        if parts.username or parts.password or parts.query:
+        if parts.username or parts.password or parts.query or parts.fragment:
             raise ConfigError("engine.base_url holds more than an address: keys come from engine.api_key_env alone")
         if self.api_key_env is not None and not _VARIABLE.fullmatch(self.api_key_env):
             # Not repeated here: it may be the key.
@@ -90,12 +90,18 @@ class EndpointConfig:
         """The key from the environment; NO_KEY where none is wanted.
 
         Raises:
-            PreflightError: the variable is not set here.
+            PreflightError: the variable is not set here, or holds what no header can.
         """
         if self.api_key_env is None:
             return NO_KEY
         if key := os.environ.get(self.api_key_env, "").strip():
-            return key
+            if key.isascii() and key.isprintable() and " " not in key:
+                return key
+            # Else the client's own message would show the key.
+            raise PreflightError(
+                f"engine.api_key_env={self.api_key_env}: what it holds on node {platform.node()} is no key: there is a blank, a "
+                "line break or a character outside ASCII in it"
+            )
         raise PreflightError(
             f"engine.api_key_env={self.api_key_env}: node {platform.node()} has no such variable in its environment; set it "
             "on every node before Ray starts there"

@@ -91,7 +91,7 @@ class OpenAIBackend:
                 raw = await self._client.completions.with_raw_response.create(prompt=messages, **body)
             else:
                 raw = await self._client.chat.completions.with_raw_response.create(messages=messages, **body)
-        return raw.http_response.text, raw.retries_taken
+        return _without_key(raw.http_response.text, self._key), raw.retries_taken
 
     def _read(self, text: str, retries: int, inputs: Mapping[str, Any]) -> Completion:
         body = _object(text)
@@ -120,6 +120,7 @@ class OpenAIBackend:
         from openai import APIConnectionError, APIStatusError, APITimeoutError
 
         said = _said(error, self._key)
+        retried = True
         if isinstance(error, APIStatusError):
             status = error.status_code
             if status in (400, 413, 422):
@@ -129,6 +130,7 @@ class OpenAIBackend:
             if status == 401 or error.code == "insufficient_quota":
                 return JobStopped(f"the endpoint at {self.endpoint.base_url} lets nobody in any more: {said}")
             reason = "endpoint_overloaded" if status == 429 else "endpoint_error"
+            retried = status in (408, 409, 429) or status >= 500
         elif isinstance(error, (APITimeoutError, TimeoutError)):
             reason = "endpoint_timeout"
         else:
@@ -136,7 +138,8 @@ class OpenAIBackend:
         self._lost += 1
         if self._lost >= _GIVE_UP:
             return JobStopped(f"{self._lost} requests in a row got no answer of {self.endpoint.base_url}: {said}")
-        return AskFailed(reason, f"no answer in {self.endpoint.max_retries + 1} tries: {said}")
+        tries = f"no answer in {self.endpoint.max_retries + 1} tries" if retried else "the endpoint says"
+        return AskFailed(reason, f"{tries}: {said}")
 
 
 def check(endpoint: EndpointConfig, model: ModelConfig, chat: bool, sampling: Mapping[str, Any]) -> None:
@@ -170,7 +173,7 @@ def check(endpoint: EndpointConfig, model: ModelConfig, chat: bool, sampling: Ma
     finally:
         client.close()
     try:
-        answer = _object(raw.http_response.text)
+        answer = _object(_without_key(raw.http_response.text, key))
         _content(answer)
     except AskFailed as error:
         if error.reason == "bad_response":
@@ -276,7 +279,12 @@ def _said(error: Exception, key: str) -> str:
     """An error in one line, with what is behind a broken connection, and never with the key."""
     told = [str(error), *([str(error.__cause__)] if error.__cause__ else [])]
     line = " ".join(" ".join(told).split()).encode(errors="replace").decode()
-    return (line if key == NO_KEY else line.replace(key, "***"))[:300] or type(error).__name__
+    return _without_key(line, key)[:300] or type(error).__name__
+
+
+def _without_key(text: str, key: str) -> str:
+    """What an endpoint says, which may repeat what it was sent."""
+    return text if key == NO_KEY else text.replace(key, "***")
 
 
 def _short(text: str) -> str:

@@ -26,6 +26,7 @@ def test_an_endpoint_asks_for_no_gpu_and_few_cpus() -> None:
         ({"base_url": "host:8000/v1"}, "engine.base_url is no http"),
         ({"base_url": "https://me:secret@host/v1"}, "engine.api_key_env alone"),
         ({"base_url": "https://host/v1?key=secret"}, "engine.api_key_env alone"),
+        ({"base_url": "https://host/v1#secret"}, "engine.api_key_env alone"),
         ({"api_key_env": "sk-proj-secret"}, "name of an environment variable"),
         ({"concurrency": 0}, "concurrency=0"),
         ({"timeout_s": 0}, "timeout_s=0"),
@@ -48,6 +49,14 @@ def test_the_key_comes_from_the_environment_alone(monkeypatch: pytest.MonkeyPatc
     monkeypatch.delenv(API_KEY_ENV)
     with pytest.raises(PreflightError, match=f"api_key_env={API_KEY_ENV}: node .* has no such variable"):
         endpoint(api_key_env=API_KEY_ENV).api_key()
+
+
+@pytest.mark.parametrize("key", ["secret\nsecret2", "two secrets", "clé-secret", "secret\x01"])
+def test_a_key_that_no_header_takes_is_not_shown(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(API_KEY_ENV, key)
+    with pytest.raises(PreflightError, match=f"api_key_env={API_KEY_ENV}: what it holds .* is no key") as error:
+        endpoint(api_key_env=API_KEY_ENV).api_key()
+    assert "secret" not in str(error.value)
 
 
 def test_what_is_sent() -> None:

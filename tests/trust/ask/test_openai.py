@@ -174,6 +174,30 @@ def test_a_key_that_is_echoed_is_not_repeated() -> None:
 
 
 @pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"error": {"message": f"{API_KEY} may not do that"}}, "*** may not do that"),
+        (f"<html>Bearer {API_KEY}</html>", "Bearer ***"),
+    ],
+)
+def test_a_key_that_is_echoed_as_an_answer_is_not_repeated(body: Any, said: str) -> None:
+    with FakeEndpoint(lambda request: Reply(body)) as fake:
+        (failed,) = ask(backend(fake, api_key_env=API_KEY_ENV))
+        endpoint = EndpointConfig(base_url=fake.url, api_key_env=API_KEY_ENV)
+        with pytest.raises(PreflightError) as error:
+            check(endpoint, ModelConfig(path="m"), True, SAMPLING)
+    assert said in failed.detail
+    assert API_KEY not in failed.detail + str(error.value)
+
+
+def test_what_is_not_tried_again_is_not_said_to_be() -> None:
+    with FakeEndpoint(lambda request: Reply({"error": {"message": "not for you"}}, 403)) as fake:
+        (failed,) = ask(backend(fake, max_retries=3))
+    assert (failed.reason, len(fake.requests)) == ("endpoint_error", 1)
+    assert failed.detail.startswith("the endpoint says: ")
+
+
+@pytest.mark.parametrize(
     "reply",
     [
         Reply({"error": {"message": "key is revoked"}}, 401),
