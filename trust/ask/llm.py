@@ -42,7 +42,8 @@ _SCHEMA = {
 }
 _LOGPROBS = 20  # the most that endpoints give
 _LEAST = 0.05  # of the first token's probability that yes and no together must have
-_WORD = re.compile(r"[\W_]*(yes|no)\b", re.IGNORECASE)
+# The first word, unless it is a part of another ("no-one") or the other one comes right behind it ("yes and no").
+_WORD = re.compile(r"[\W_]*(yes|no)\b(?!-\w)(?!\W+(?:(?:and|or|but)\W+)?(?!\1\b)(?:yes|no)\b)", re.IGNORECASE)
 
 
 @dataclass(kw_only=True)

@@ -22,6 +22,7 @@ _GIVE_UP = 64  # requests in a row that no try of got through
 _RETRY_AFTER_S = 120.0  # the longest that the client waits before a try
 _SHORT = 16  # tokens of the preflight's answer; some endpoints take no fewer
 _MOST_TOKENS = 2**31 - 1  # that a table takes
+_ZERO = 0.01  # the largest logarithm of a probability, with room for rounding
 _LISTED = 8  # names of models that a message lists
 
 
@@ -263,10 +264,13 @@ def _first_tokens(body: dict[str, Any]) -> tuple[tuple[str, float], ...]:
     try:
         told = body["choices"][0]["logprobs"]
         if "content" in told:
-            return tuple((str(item["token"]), float(item["logprob"])) for item in told["content"][0]["top_logprobs"])
-        return tuple((str(token), float(logprob)) for token, logprob in told["top_logprobs"][0].items())
+            listed = [(item["token"], item["logprob"]) for item in told["content"][0]["top_logprobs"]]
+        else:
+            listed = [*told["top_logprobs"][0].items()]
+        found = tuple((str(token), float(logprob)) for token, logprob in listed)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError):
         return ()
+    return found if all(logprob <= _ZERO for _, logprob in found) else ()  # NaN, which JSON of Python has, is not
 
 
 def _served(body: dict[str, Any]) -> str:

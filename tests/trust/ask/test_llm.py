@@ -134,6 +134,9 @@ def in_turn(*answers: Any) -> Callable[[dict[str, Any]], Any]:
     [
         (["Yes.", "yes", "No", "**Yes**", "no way"], 0.6),
         (["No", "no", "No, because yes", "I think so", "nobody knows"], 0.0),
+        (["Yes", "yes, yes", "Yes. There is no doubt.", "yes and no", "Yes or no?"], 1.0),
+        (["No", "no, no", "No\nIt says yes to others.", "no/yes", "No-one knows"], 0.0),
+        (["Yes", "yes.", "No.", "Yes\nNo", "No, but yes"], 2 / 3),
         (["yes", "no", "No", "hm", AskFailed("no_content", "nothing")], 1 / 3),
     ],
 )

@@ -85,6 +85,8 @@ def test_an_answer_that_ran_out_of_tokens_is_an_answer() -> None:
         (QUESTION, {"content": []}, ()),
         (QUESTION, {"content": [{"token": "a"}]}, ()),
         (QUESTION, {"top_logprobs": "a"}, ()),
+        ("text", {"top_logprobs": [{"a": float("nan"), "b": -1}]}, ()),
+        ("text", {"top_logprobs": [{"a": 1000, "b": -1}]}, ()),
     ],
 )
 def test_the_likeliest_first_tokens(messages: Any, logprobs: Any, first: tuple[tuple[str, float], ...]) -> None:
