@@ -104,6 +104,8 @@ class DataConfig:
             one_of("data.task", self.task, TASKS)
         for name in self.columns:
             one_of("data.columns", name, (*ROW_COLUMNS, *DOC_COLUMNS))
+        for ours in (ROW_COLUMNS, DOC_COLUMNS):
+            _each_its_own({name: path for name, path in self.columns.items() if name in ours and path})
         if self.max_docs is not None and self.max_docs < 1:
             raise ConfigError(f"data.max_docs={self.max_docs}: must be at least 1, or null for all")
         if self.kind != "nomiracl" and self.pool != PoolConfig():
@@ -112,6 +114,16 @@ class DataConfig:
             value = getattr(self, key)
             if value is not None and not value.strip():
                 raise ConfigError(f"data.{key} is empty")
+
+
+def _each_its_own(columns: dict[str, str]) -> None:
+    for name, path in columns.items():
+        first = next(other for other in columns if columns[other] == path)
+        if first != name:
+            raise ConfigError(
+                f"data.columns: {first} and {name} are both {path}; a column of the file has one meaning, so copy it under "
+                "another name where it has two"
+            )
 
 
 def dataset_name(data: DataConfig) -> str:

@@ -4,7 +4,7 @@ from typing import Any
 
 from trust.errors import RowError
 from trust.prepare.config import DataConfig
-from trust.prepare.fields import items, number, optional_text, show, take, text, wrong_type
+from trust.prepare.fields import has, items, number, optional_text, show, take, text, wrong_type
 
 _PATHS = {
     "doc_id": ("doc_id", "id", "docid"),
@@ -33,12 +33,18 @@ def read_docs(value: Any, data: DataConfig, answers: int | None) -> list[dict[st
 
 def _read(doc: Any, field: str, data: DataConfig) -> dict[str, Any]:
     if isinstance(doc, str):
-        doc = {"text": doc}
+        doc = {data.columns.get("doc_text") or "text": doc}
     if not isinstance(doc, dict):
         raise wrong_type(doc, "an object or text", field)
     body = _look_up(doc, "doc_text", data)
     if body is None:
-        raise RowError("missing_field", f"{field} has no text", f"{field}.text")
+        looked = data.columns.get("doc_text") or "text"
+        raise RowError("missing_field", f"{field} has no text (looked for `{looked}`)", f"{field}.text")
+    labels = data.columns.get("answers_found")
+    if labels and not has(doc, labels):
+        raise RowError(
+            "missing_field", f"data.columns.answers_found={labels}, but {field} has no such field", f"{field}.{labels}"
+        )
     title = _look_up(doc, "doc_title", data)
     return {
         "doc_id": _doc_id(_look_up(doc, "doc_id", data), f"{field}.id"),

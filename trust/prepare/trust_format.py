@@ -11,7 +11,8 @@ from trust.prepare.fields import as_map, as_text, count, has, optional_text, sho
 from trust.prepare.ids import SOURCE_IDS, sample_id, source_id
 
 _CONTEXT = ("source", "history", "fact")
-_NEEDED = ("id", "question", "answers", "docs")  # where the user says how these are called, they have to be there
+# Where the user says how these are called, they have to be there: without them a row is another row, read in another way.
+_NEEDED = ("id", "question", "answers", "docs", "dataset", "language", "task", "model", "prompt", "draw")
 _NAME_LENGTH = 200
 
 

@@ -31,6 +31,8 @@ def test_name_does_not_depend_on_how_rows_are_spread_over_files(path: str, name:
         ({"task": "em4"}, "did you mean em"),
         ({"kind": "thrust"}, "did you mean trust"),
         ({"columns": {"quesion": "q"}}, "did you mean question"),
+        ({"columns": {"question": "q", "id": "i", "output": "q"}}, "question and output are both q"),
+        ({"columns": {"doc_title": "body", "doc_text": "body"}}, "doc_title and doc_text are both body"),
         ({"max_docs": 0}, "at least 1"),
         ({"language": " "}, "data.language is empty"),
     ],

@@ -37,6 +37,20 @@ def test_mapped_fields() -> None:
     assert (docs[0]["text"], docs[0]["title"], docs[0]["answers_found"]) == ("x", "", [1])
 
 
+def test_plain_texts_need_no_name() -> None:
+    assert read_docs(["x"], DataConfig(columns={"doc_text": "body.plain"}), 1)[0]["text"] == "x"
+
+
+@pytest.mark.parametrize(
+    ("columns", "field"), [({"doc_text": "body"}, "text"), ({"answers_found": "lables"}, "lables")]
+)
+def test_mapped_fields_that_are_not_there(columns: dict[str, str], field: str) -> None:
+    with pytest.raises(RowError, match=r"docs\[0\].*" if field == "text" else "lables, but docs") as caught:
+        read_docs([{"text": "x", "labels": [1]}], DataConfig(columns=columns), 1)
+    assert (caught.value.reason, caught.value.field) == ("missing_field", f"docs[0].{field}")
+    assert columns.popitem()[1] in str(caught.value)
+
+
 def _doc(found: object) -> dict:
     return {"text": "x"} | ({} if found is ... else {"answers_found": found})
 

@@ -118,11 +118,17 @@ def test_columns_of_the_user() -> None:
     assert row["meta"] == {"input": '{"user": "u"}', "task": "qa", "question": "no"}
 
 
-@pytest.mark.parametrize("name", ["question", "answers", "docs", "id"])
+@pytest.mark.parametrize("name", ["question", "answers", "docs", "id", "language", "task", "dataset"])
 def test_a_mapped_column_that_is_not_there_is_no_silent_null(name: str) -> None:
     with pytest.raises(RowError, match=f"data.columns.{name}=tpyo") as caught:
         _sample(DataConfig(path="/x/a.json", columns={name: "tpyo"}))
     assert (caught.value.reason, caught.value.field) == ("missing_field", name)
+
+
+@pytest.mark.parametrize("name", ["model", "prompt", "draw"])
+def test_nor_is_one_of_a_response(name: str) -> None:
+    with pytest.raises(RowError, match=f"data.columns.{name}=tpyo"):
+        to_responses(sample(output="x"), DataConfig(path="/x/a.json", columns={name: "tpyo"}), "strict")
 
 
 def test_max_docs_cuts_after_all_were_checked() -> None:
