@@ -300,8 +300,14 @@ def stopping() -> Iterator[None]:
 
 def _root_cause(error: BaseException) -> str:
     """The innermost error that Ray wrapped and that says something, in one line; below one of ours nothing is clearer."""
+    from ray.exceptions import RayError
+
     told = error
-    while not isinstance(error, TrustError) and (inner := getattr(error, "cause", None) or error.__cause__):
+    # Ray's copy of one of our errors is one of ours too, but its text is a traceback.
+    while isinstance(error, RayError) or not isinstance(error, TrustError):
+        inner = getattr(error, "cause", None) or error.__cause__
+        if not inner:
+            break
         error = inner
         if str(error).strip():
             told = error
