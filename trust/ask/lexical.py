@@ -1,10 +1,11 @@
 """Entailment by word recall: no model, for smoke runs and as a floor. Every report marks numbers that rest on it."""
 
-import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
+
+import regex
 
 from trust import config as configs
 from trust.ask import Verdict
@@ -12,9 +13,10 @@ from trust.errors import ConfigError
 from trust.fingerprint import fingerprint
 from trust.storage import Storage
 
-_WORD = re.compile(r"\w+")
+_WORD = regex.compile(r"[\w\p{M}]+")  # vowel signs of Indic scripts are marks within a word
+_VOCALISED = regex.compile(r"[\u0640\u064b-\u0652\u0670]+")  # what Arabic mostly leaves out
 # Scripts written without spaces: one character is the unit there, a run of letters elsewhere.
-_UNSPACED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+_UNSPACED = regex.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 
 
 @dataclass
@@ -45,7 +47,7 @@ class LexicalConfig:
         """Nothing is needed."""
 
     def fingerprint(self, storage: Storage | None = None) -> str:
-        return fingerprint({"backend": "lexical", "threshold": self.threshold, "version": 1})
+        return fingerprint({"backend": "lexical", "threshold": self.threshold, "version": 2})
 
     def for_actor(self, cpus: int) -> dict[str, Any]:
         return configs.plain(self)
@@ -78,7 +80,7 @@ class LexicalJudge:
 def words(text: str) -> list[str]:
     """Lower-case words of `text`; single characters for scripts without spaces."""
     found = []
-    for word in _WORD.findall(unicodedata.normalize("NFKC", text).casefold()):
+    for word in _WORD.findall(_VOCALISED.sub("", unicodedata.normalize("NFKC", text).casefold())):
         if _UNSPACED.search(word):
             found.extend(word)
         else:

@@ -26,6 +26,15 @@ def test_scripts_without_spaces_compare_characters() -> None:
     assert recall("北京是中国的首都", "首都北京") == 1
 
 
+@pytest.mark.parametrize("text", ["हिन्दी भाषा", "বাংলা ভাষা", "తెలుగు భాష", "هزارتوی خانه", "Yorùbá dájú"])
+def test_words_keep_their_vowel_signs(text: str) -> None:
+    assert words(text) == text.casefold().split()
+
+
+def test_arabic_words_are_the_same_with_and_without_vowel_signs() -> None:
+    assert words("كِتَابٌ جَدِيدٌ") == words("كتاب جديد") == ["كتاب", "جديد"]
+
+
 def test_the_threshold_is_part_of_the_identity() -> None:
     assert LexicalJudge(LexicalConfig(threshold=0.5)).fingerprint != LexicalJudge(LexicalConfig()).fingerprint
     with pytest.raises(ConfigError, match="threshold"):
