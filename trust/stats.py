@@ -69,8 +69,8 @@ def sum_terms(terms: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def from_fixed(sums: np.ndarray) -> np.ndarray:
-    """Sums in fixed point as floats."""
-    return np.asarray(sums) / SCALE
+    """Sums in fixed point, also as Python integers, as floats."""
+    return np.asarray(np.asarray(sums) / SCALE, dtype=float)
 
 
 def interval(stat: Stat, questions: int) -> tuple[float, float] | None:
