@@ -80,7 +80,10 @@ def to_responses(raw: dict[str, Any], data: DataConfig, compat: str) -> list[dic
     row = _Row(raw, data)
     output = row.take("output")
     if output is None:
-        raise RowError("missing_output", f"the row has no output ({_looked_at('output', data)})", "output")
+        path = data.columns.get("output", "output")
+        null = f"`{path}` is null, as an empty cell of CSV or TSV is; an answer without a word is an empty text in JSON"
+        what = null if path and has(raw, path) else _looked_at("output", data)
+        raise RowError("missing_output", f"the row has no output ({what})", "output")
     model = optional_text(row.take("model"), "model") or data.model
     prompt = _prompt_name(row) or data.prompt
     draw = count(row.take("draw"), "draw")

@@ -125,6 +125,14 @@ def test_a_mapped_column_that_is_not_there_is_no_silent_null(name: str) -> None:
     assert (caught.value.reason, caught.value.field) == ("missing_field", name)
 
 
+@pytest.mark.parametrize(
+    ("output", "said"), [(None, "`output` is null, as an empty cell"), (..., "looked for `output`")]
+)
+def test_no_output_says_whether_the_column_is_there(output: Any, said: str) -> None:
+    with pytest.raises(RowError, match=said):
+        to_responses(sample(output=output), DATA, "strict")
+
+
 @pytest.mark.parametrize("name", ["model", "prompt", "draw"])
 def test_nor_is_one_of_a_response(name: str) -> None:
     with pytest.raises(RowError, match=f"data.columns.{name}=tpyo"):
