@@ -28,6 +28,13 @@ def main(job: str, schema: type[T], run: Callable[[T], None], about: str) -> Non
     except TrustError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
+    except FileNotFoundError as error:
+        print(
+            f"error: {str(error)[:500]}: a file that was written is gone; start the job that wrote it again, with "
+            "overwrite=true",
+            file=sys.stderr,
+        )
+        sys.exit(1)
     except KeyboardInterrupt:
         print("stopped; what is finished is kept: start it again with the same words to go on", file=sys.stderr)
         sys.exit(130)

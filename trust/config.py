@@ -7,6 +7,7 @@ Hydra stays in the driver: what leaves this module is plain dataclasses without 
 
 import dataclasses
 import difflib
+import math
 import types
 import typing
 from dataclasses import dataclass, field
@@ -59,8 +60,8 @@ class ClusterConfig:
             raise ConfigError(f"cluster.units_in_flight={self.units_in_flight}: must be at least 1")
         if self.max_restarts < 0:
             raise ConfigError(f"cluster.max_restarts={self.max_restarts}: cannot be negative")
-        if self.actor_cpus is not None and self.actor_cpus <= 0:
-            raise ConfigError(f"cluster.actor_cpus={self.actor_cpus:g}: must be above 0, or null")
+        if self.actor_cpus is not None and not 0 < self.actor_cpus < math.inf:
+            raise ConfigError(f"cluster.actor_cpus={self.actor_cpus:g}: must be a number above 0, or null")
 
 
 @dataclass
@@ -205,6 +206,8 @@ def _prepare(job: str, groups: list[str], override: Override) -> str:
     key, line = override.key_or_group, override.input_line or ""
     if override.type == OverrideType.DEL:
         raise ConfigError(f"{line}: keys cannot be deleted; set the value you want instead")
+    if key.split(".")[0].split("/")[0] == "hydra":
+        raise ConfigError(f"{line}: unknown key; Hydra only reads the config here and has no settings of its own")
     if override.is_sweep_override():
         raise ConfigError(f"{line}: one job runs one config; give one value")
     value = line.split("=", 1)[1]

@@ -44,18 +44,18 @@ def execute(plan: Plan, run: Run, config: JobConfig, retry_failed: bool = False)
         cluster.check_reach(run.storage, run.root)
         if not done:
             _work(plan, plan.units, store, config, lease)
-            done = finish(plan, run, store)
+            done = finish(plan, run, store, lease)
         if retry_failed and done.counts.get("failed"):
             log.info("%s: %d failed rows are done again", plan.job, done.counts["failed"])
             units = retry_units(plan.units, store, run, done)
             _work(plan, units, store, config, lease)
-            done = finish_retry(plan, run, store, done, units)
+            done = finish_retry(plan, run, store, done, units, lease)
         return done
 
 
 def _work(plan: Plan, units: list[Unit], store: UnitStore, config: JobConfig, lease: Lease) -> None:
     """Does those of `units` that have no receipt, as long as the lease is held."""
-    finished = store.finished()
+    finished = store.whole()
     pending = [unit for unit in units if unit.name not in finished]
     if len(pending) < len(units):
         log.info("%s: %d of %d units are done already", plan.job, len(units) - len(pending), len(units))
@@ -69,7 +69,7 @@ def _work(plan: Plan, units: list[Unit], store: UnitStore, config: JobConfig, le
             progress.step(receipt)
 
         run_pending(store, pending, plan.worker, plan.worker_config, pool, on_receipt)
-    lease.check()
+    lease.check(at_once=True)
 
 
 def _already(plan: Plan, run: Run, config: JobConfig) -> Manifest | None:

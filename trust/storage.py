@@ -174,7 +174,7 @@ class Storage:
     def write_table(self, path: str, table: pa.Table) -> int:
         """Writes one Parquet object; returns its size in bytes."""
         sink = pa.BufferOutputStream()
-        pq.write_table(table, sink, compression="zstd", row_group_size=_ROW_GROUP)
+        pq.write_table(table, sink, compression="zstd", row_group_size=_ROW_GROUP, write_page_checksum=True)
         data = sink.getvalue().to_pybytes()
         self.write_bytes(path, data)
         return len(data)
@@ -183,9 +183,16 @@ class Storage:
         with _told("read", path, table=True):
             # One request where pyarrow makes four, which counts for many small parts.
             if is_s3(path) and columns is None and filters is None:
-                return pq.read_table(pa.BufferReader(self.read_bytes(path)))
+                return pq.read_table(pa.BufferReader(self.read_bytes(path)), page_checksum_verification=True)
             fs, inner = self.arrow(path)
-            return pq.read_table(inner, filesystem=fs, columns=columns, filters=filters, partitioning=None)
+            return pq.read_table(
+                inner,
+                filesystem=fs,
+                columns=columns,
+                filters=filters,
+                partitioning=None,
+                page_checksum_verification=True,
+            )
 
     @contextlib.contextmanager
     def open_table(self, path: str, **options: Any) -> Iterator[pq.ParquetFile]:
@@ -193,7 +200,7 @@ class Storage:
         with _told("read", path, table=True):
             fs, inner = self.arrow(path)
             with fs.open_input_file(inner) as source:
-                yield pq.ParquetFile(source, **options)
+                yield pq.ParquetFile(source, page_checksum_verification=True, **options)
 
     def read_range(self, path: str, start: int, rows: int) -> pa.Table:
         """Rows `start` to `start + rows` of one Parquet object; only the row groups that hold them are read."""
@@ -246,6 +253,8 @@ def absolute(path: str) -> str:
     `package://NAME/below` is a file or folder that an installed package carries.
     """
     if is_s3(path):
+        if not path.removeprefix("s3://").partition("/")[0]:
+            raise PreflightError(f"{path}: no bucket is named; an address is s3://BUCKET/FOLDER")
         return path.rstrip("/")
     if path.startswith("package://"):
         name, _, below = path.removeprefix("package://").partition("/")
@@ -254,8 +263,12 @@ def absolute(path: str) -> str:
         except ModuleNotFoundError as error:
             raise PreflightError(f"{path}: the package {name} is not installed") from error
     if path.startswith("file://"):
-        path = path.removeprefix("file://")
-    if "://" in path:
+        path = path.removeprefix("file://").removeprefix("localhost")
+        if not path.startswith("/"):
+            raise PreflightError(f"file://{path}: leads to another machine; a local address is file:///FOLDER")
+    if "://" in path or path.startswith(
+        ("s3:", "s3a:", "file:")
+    ):  # s3:/x, too: as a folder here nobody would look for it
         raise PreflightError(f"{path}: only local paths, file:// and s3:// addresses can be used")
     if os.environ.get("RAY_JOB_CONFIG_JSON_ENV_VAR") and not os.path.isabs(os.path.expanduser(path)):
         raise PreflightError(
@@ -308,5 +321,5 @@ def _told(verb: str, path: str, table: bool = False) -> Iterator[None]:
             raise
         what = explain(error)
         if table and not getattr(error, "errno", None) and "AWS Error" not in what:
-            what += " (the object is cut short or damaged: delete it and start the job that wrote it again)"
+            what += " (the object is cut short or damaged: delete it and start the job that wrote it again, with overwrite=true)"
         raise StorageError(f"cannot {verb} {path}: {what}") from error

@@ -15,6 +15,7 @@ import posixpath
 import threading
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -104,6 +105,11 @@ class UnitStore:
         """Names of the units that have a receipt."""
         return {name.removesuffix(".json") for name in self.storage.list_names(self.folder) if name.endswith(".json")}
 
+    def whole(self) -> set[str]:
+        """Names of the units that have a receipt and files beside it: of a finished job receipts alone are kept."""
+        files = Counter(name.split(".")[0] for name in self.storage.list_names(self.folder))
+        return {name for name in self.finished() if files[name] > 1}
+
     def keep_identity(self, identity: dict[str, Any]) -> None:
         """Writes down what the fingerprint stands for, so that another config can be told what differs."""
         self.storage.write_bytes(self.path(IDENTITY), json.dumps(identity).encode())
@@ -140,9 +146,11 @@ class UnitStore:
         with ThreadPoolExecutor(8) as pool:
             for start in range(0, len(names), 64):
                 block = [self.path(f"{name}.json") for name in names[start : start + 64]]
-                for path, data in zip(block, pool.map(self.storage.read_bytes, block), strict=True):
+                for path, read in [(path, pool.submit(self.storage.read_bytes, path)) for path in block]:
                     try:
-                        receipt = Receipt(**json.loads(data))
+                        receipt = Receipt(**json.loads(read.result()))
+                    except FileNotFoundError as error:
+                        raise StorageError(f"{path} was there and is gone: did another process remove it?") from error
                     except (ValueError, TypeError) as error:
                         raise StorageError(
                             f"{path} is cut short or damaged: delete it, and its rows are done again"

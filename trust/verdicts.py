@@ -140,7 +140,7 @@ def read_file(storage: Storage, path: str, only: pc.Expression | None = None) ->
     except (OSError, pa.ArrowException):
         data = storage.read_bytes(path)  # tells a broken file from a storage that is out of reach
     with contextlib.suppress(OSError, pa.ArrowException):
-        return pq.read_table(pa.BufferReader(data), filters=only)
+        return pq.read_table(pa.BufferReader(data), filters=only, page_checksum_verification=True)
     return None
 
 

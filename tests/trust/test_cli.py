@@ -26,6 +26,20 @@ def test_errors_are_one_line_with_their_exit_code(
     assert capsys.readouterr().err == "error: what is wrong\n"
 
 
+def test_a_file_that_is_gone_is_named_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["job"])
+    monkeypatch.setattr("trust.cli.load", lambda *_: JobConfig())
+    with pytest.raises(SystemExit) as stopped:
+        main("prepare", JobConfig, lambda _: print((tmp_path / "part").read_bytes()), "about")
+    assert stopped.value.code == 1
+    said = capsys.readouterr().err
+    assert str(tmp_path / "part") in said
+    assert "overwrite=true" in said
+    assert said.count("\n") == 1
+
+
 def test_help_shows_purpose_groups_and_keys(repo: Path) -> None:
     words = [sys.executable, "-m", "jobs.evaluate", "--help"]
     done = subprocess.run(words, cwd=repo, capture_output=True, text=True, check=True)

@@ -119,10 +119,12 @@ def test_the_heartbeat_goes_on_and_survives_a_fault_of_the_storage(tmp_path: Pat
     path = tmp_path / "job.lease"
     with Lease(Storage(), str(path)) as held:
         first = json.loads(path.read_text())["beat"]
+        left = path.read_text()
         path.unlink()
         path.mkdir()  # neither read nor replaced
         time.sleep(3 * lease.HEARTBEAT_S)
         path.rmdir()
+        path.write_text(left)
         time.sleep(3 * lease.HEARTBEAT_S)
         assert json.loads(path.read_text())["beat"] > first
         held.check()
@@ -134,3 +136,25 @@ def test_check_says_who_took_it(tmp_path: Path) -> None:
         path.write_text(json.dumps({"id": "x", "host": "elsewhere", "machine": "m", "pid": 7, "beat": 1}))
         with pytest.raises(JobStopped, match="process 7 on elsewhere has taken this run over"):
             held.check()
+
+
+def test_one_that_slept_until_who_took_it_had_ended_stops_too(tmp_path: Path) -> None:
+    path = tmp_path / "job.lease"
+    with holder(path, "elsewhere") as process:
+        os.kill(process.pid, signal.SIGSTOP)
+        with Lease(Storage(), str(path)):
+            pass
+        os.kill(process.pid, signal.SIGCONT)
+        time.sleep(3 * lease.HEARTBEAT_S)
+        out, _ = process.communicate("go\n", timeout=30)
+        assert "another process, which has ended since, has taken this run over" in out
+        assert not path.exists()
+
+
+@pytest.mark.parametrize("left", [b"", b"{", b"[1]", b"{}", b"\xff\xfe"])
+def test_a_damaged_lease_is_replaced_when_nobody_mends_it(tmp_path: Path, left: bytes) -> None:
+    path = tmp_path / "job.lease"
+    path.write_bytes(left)
+    started = time.monotonic()
+    with Lease(Storage(), str(path)):
+        assert time.monotonic() - started >= lease.STALE_S

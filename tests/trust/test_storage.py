@@ -173,6 +173,17 @@ class TestFaults:
                 read(path)
             assert "\n" not in str(error.value)
 
+    def test_a_changed_byte_is_never_read_as_another_number(self, root: str) -> None:
+        storage, path = Storage(), join(root, "t.parquet")
+        table = pa.table({"n": list(range(1000))})
+        storage.write_table(path, table)
+        data = storage.read_bytes(path)
+        for at in range(4, 1500, 100):
+            storage.write_bytes(path, data[:at] + bytes([data[at] ^ 255]) + data[at + 1 :])
+            for read in (storage.read_table, lambda path: storage.read_range(path, 0, 1000)):
+                with pytest.raises(StorageError, match="cut short or damaged"):
+                    read(path)
+
     def test_what_is_not_there_stays_a_file_that_is_not_found(self, root: str) -> None:
         storage, path = Storage(), join(root, "none.parquet")
         for read in (storage.read_bytes, storage.read_table, storage.open_input):
@@ -187,6 +198,15 @@ def test_paths(tmp_path: Path) -> None:
     assert Path(absolute("package://trust/demo")).is_dir()
     with pytest.raises(PreflightError, match="only local paths"):
         absolute("gs://bucket")
+    for misspelt in ("s3:/bucket/x", "file:/x", "s3a:x"):
+        with pytest.raises(PreflightError, match="only local paths"):
+            absolute(misspelt)
+    for nameless in ("s3://", "s3:///x"):
+        with pytest.raises(PreflightError, match="no bucket is named"):
+            absolute(nameless)
+    assert absolute("file://localhost/x") == "/x"
+    with pytest.raises(PreflightError, match="another machine"):
+        absolute("file://host/x")
     with pytest.raises(PreflightError, match="not installed"):
         absolute("package://no_such_package/x")
 

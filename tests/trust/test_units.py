@@ -3,12 +3,13 @@
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from ray.exceptions import RayTaskError
 
-from trust.errors import JobStopped, PreflightError
+from trust.errors import JobStopped, PreflightError, StorageError
 from trust.storage import Storage
-from trust.units import Unit, UnitActor, UnitStore, stopping
+from trust.units import Unit, UnitActor, UnitResult, UnitStore, stopping
 
 
 def test_an_actor_on_a_node_that_sees_another_folder_says_so(tmp_path: Path) -> None:
@@ -35,3 +36,18 @@ def test_what_stopped_an_actor_is_said_and_not_where() -> None:
         stopping(),
     ):
         raise raised.as_instanceof_cause()
+
+
+def test_a_receipt_whose_files_are_gone_is_no_finished_unit(tmp_path: Path) -> None:
+    store = UnitStore(Storage(), str(tmp_path), "count", "fingerprint")
+    for name in ("u0", "u1"):
+        store.write(Unit(name, {}, 1), UnitResult({"t": pa.table({"n": [1]})}))
+    store.storage.delete(store.path("u1.t.parquet"))  # as when a finished job was being removed and was killed
+    assert store.whole() == {"u0"}
+    assert store.finished() == {"u0", "u1"}
+
+
+def test_a_receipt_that_goes_while_it_is_read_is_named(tmp_path: Path) -> None:
+    store = UnitStore(Storage(), str(tmp_path), "count", "fingerprint")
+    with pytest.raises(StorageError, match=r"u0\.json was there and is gone"):
+        list(store.receipts(["u0"]))
