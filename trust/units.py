@@ -15,6 +15,8 @@ import posixpath
 import threading
 import time
 import warnings
+import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -158,8 +160,13 @@ class UnitStore:
                     yield receipt
 
     def sums(self, unit: str) -> dict[str, np.ndarray]:
-        with np.load(io.BytesIO(self.storage.read_bytes(self.path(f"{unit}.npz"))), allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
+        path = self.path(f"{unit}.npz")
+        data = self.storage.read_bytes(path)
+        try:
+            with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+                return {name: arrays[name] for name in arrays.files}
+        except (EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+            raise StorageError(f"{path} is damaged: delete it, and its rows are done again") from error
 
     def sizes(self) -> dict[str, int]:
         """Name -> bytes of everything that lies here."""

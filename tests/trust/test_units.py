@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from ray.exceptions import RayTaskError
@@ -51,3 +52,19 @@ def test_a_receipt_that_goes_while_it_is_read_is_named(tmp_path: Path) -> None:
     store = UnitStore(Storage(), str(tmp_path), "count", "fingerprint")
     with pytest.raises(StorageError, match=r"u0\.json was there and is gone"):
         list(store.receipts(["u0"]))
+
+
+def test_changed_sums_of_a_unit_are_named(tmp_path: Path) -> None:
+    store = UnitStore(Storage(), str(tmp_path), "count", "fingerprint")
+    store.write(Unit("u0", {}, 1), UnitResult({}, sums={"n": np.arange(64)}))
+    path = Path(store.path("u0.npz"))
+    data = path.read_bytes()
+    path.write_bytes(data[:60] + bytes([data[60] ^ 255]) + data[61:])
+    with pytest.raises(StorageError, match=f"{path} is damaged: delete it"):
+        store.sums("u0")
+
+
+def test_an_error_of_ours_from_a_task_is_told_without_its_traceback() -> None:
+    raised = RayTaskError("f", "Traceback: File x.py, line 1", StorageError("cannot write x: full"), "p", 1, "host")
+    with pytest.raises(JobStopped, match=r"^the job stopped: cannot write x: full\. What is finished"), stopping():
+        raise raised.as_instanceof_cause()
