@@ -72,7 +72,7 @@ class Lease:
             return
         self._checked = time.monotonic()
         now = self._read()
-        if self._lost or not now or now["id"] != self._owner["id"]:
+        if self._lost or not self._mine(now):
             other = f"process {now['pid']} on {now['host']}" if now else "another process, which has ended since,"
             raise JobStopped(
                 f"{other} has taken this run over: nothing was heard from this one for {STALE_S:.0f} s. "
@@ -100,10 +100,14 @@ class Lease:
         while not self._stop.wait(HEARTBEAT_S):
             with contextlib.suppress(Exception):  # a store that is away for a moment is no reason to stop beating
                 now = self._read()
-                if not now or now["id"] != self._owner["id"]:
+                if not self._mine(now):
                     self._lost = True  # where it is gone, who took it has ended: written again it would look unbroken
                     return
                 self._beat()
+
+    def _mine(self, now: dict[str, Any] | None) -> bool:
+        """Whether nobody else has taken the lease; a damaged one is written anew by the next beat."""
+        return now is not None and now["id"] in (self._owner["id"], "")
 
     def _beat(self) -> None:
         self._beats += 1

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from trust import lease
-from trust.errors import JobStopped, PreflightError
+from trust.errors import JobStopped, PreflightError, StorageError
 from trust.lease import Lease
 from trust.storage import Storage
 
@@ -115,19 +115,31 @@ def test_one_that_was_taken_for_dead_stops_and_leaves_the_new_lease_alone(tmp_pa
         assert not path.exists()
 
 
-def test_the_heartbeat_goes_on_and_survives_a_fault_of_the_storage(tmp_path: Path) -> None:
-    path = tmp_path / "job.lease"
-    with Lease(Storage(), str(path)) as held:
-        first = json.loads(path.read_text())["beat"]
-        left = path.read_text()
-        path.unlink()
-        path.mkdir()  # neither read nor replaced
-        time.sleep(3 * lease.HEARTBEAT_S)
-        path.rmdir()
-        path.write_text(left)
-        time.sleep(3 * lease.HEARTBEAT_S)
-        assert json.loads(path.read_text())["beat"] > first
-        held.check()
+def test_the_heartbeat_goes_on_and_survives_a_fault_of_the_storage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, storage = tmp_path / "job.lease", Storage()
+
+    def away(path: str) -> bytes:
+        raise StorageError(f"cannot read {path}")
+
+    with Lease(storage, str(path)) as held:
+        with monkeypatch.context() as fault:
+            fault.setattr(storage, "read_bytes", away)
+            time.sleep(3 * lease.HEARTBEAT_S)
+        beat = json.loads(path.read_text())["beat"]
+        path.write_bytes(b"{")  # damaged, but nobody else's
+        held.check(at_once=True)
+        wait_for(lambda: path.read_bytes().endswith(b"}"))
+        wait_for(lambda: json.loads(path.read_text())["beat"] > beat)
+        held.check(at_once=True)
+
+
+def wait_for(reached: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def test_check_says_who_took_it(tmp_path: Path) -> None:
