@@ -15,7 +15,7 @@ import os
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +69,11 @@ class ModelConfig:
         self.name = self.name or (self.base_name or _last(self.path)) + adapter
         if self.max_model_len is not None and self.max_model_len < 2:
             raise ConfigError(f"model.max_model_len={self.max_model_len}: must hold a prompt and an answer")
+
+    def for_actor(self, portable: Callable[[str], str]) -> dict[str, Any]:
+        """Plain values that hold in another process, whose addresses `portable` makes."""
+        adapter = portable(self.adapter) if self.adapter else None
+        return asdict(self) | {"path": portable(self.path), "adapter": adapter}
 
 
 @dataclass(frozen=True)

@@ -141,11 +141,8 @@ def identity(config: RespondConfig, prompt: Prompt) -> dict[str, Any]:
 
 def worker_config(config: RespondConfig, prompt: Prompt) -> dict[str, Any]:
     """What `RespondWorker` is built from: plain containers, absolute paths, no file of the driver's but the model."""
-    model = plain(config.model)
-    for key in ("path", "adapter"):
-        model[key] = model[key] and config.engine.portable(model[key])
     return {
-        "model": model,
+        "model": config.model.for_actor(config.engine.portable),
         "engine": plain(config.engine),
         "prompt": prompt.to_plain(),
         "sampling": plain(config.sampling),

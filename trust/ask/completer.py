@@ -58,7 +58,7 @@ class CompleterConfig:
 
     def for_actor(self, cpus: int) -> dict[str, Any]:
         values = configs.plain(self)
-        values["model"]["path"] = self.engine.portable(self.model.path)
+        values["model"] = self.model.for_actor(self.engine.portable)
         return values
 
     def load(self, storage: Storage | None = None, budget: float | None = None) -> "Completer":

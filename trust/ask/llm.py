@@ -120,8 +120,7 @@ class LlmConfig:
 
     def for_actor(self, cpus: int) -> dict[str, Any]:
         values = configs.plain(self)
-        for key in ("path", "adapter"):
-            values["model"][key] = values["model"][key] and self.engine.portable(values["model"][key])
+        values["model"] = self.model.for_actor(self.engine.portable)
         return values
 
     def load(self, storage: Storage | None = None, budget: float | None = None) -> "LlmJudge":
