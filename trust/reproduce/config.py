@@ -48,6 +48,7 @@ class ReproduceConfig(AskingJobConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.judge.only(["entails"])
         printed = published.table(self.table)
         published.select("rows", self.rows, list(printed.rows))
         published.select("datasets", self.datasets, printed.datasets)

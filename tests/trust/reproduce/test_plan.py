@@ -128,6 +128,8 @@ def test_words_that_name_nothing() -> None:
         config("data.askqa=x")
     with pytest.raises(ConfigError, match=r"models\.llama_3_8: no table has such a model; did you mean llama_3_8b"):
         config("models.llama_3_8=x")
+    with pytest.raises(ConfigError, match="judge/entails=none"):
+        config("judge/entails=none")
     with pytest.raises(ConfigError, match="none of these rows on eli5"):
         cells("table=trust_score_5", "datasets=[eli5]", "rows=[*_answerable_only]")
 
