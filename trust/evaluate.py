@@ -35,6 +35,7 @@ ASKS = ("asked", "repeated", "reused", "failed", "truncated")  # as `asks_*` in 
 KEPT = ("entails", "complete")  # asks whose answers are kept as verdicts
 
 _UNREADABLE = "unreadable:"
+_MOST_REPLICATES = 20_000
 
 
 @dataclass
@@ -69,6 +70,10 @@ class EvaluateConfig(AskingJobConfig):
             raise ConfigError(f"metrics is empty: choose from {', '.join(metrics.names())}")
         if self.replicates < 100:
             raise ConfigError(f"replicates={self.replicates}: an interval needs at least 100")
+        if self.replicates > _MOST_REPLICATES:
+            raise ConfigError(
+                f"replicates={self.replicates}: more than {_MOST_REPLICATES:,} only take memory; 1000 will do"
+            )
         if twice := [name for name, count in Counter(self.slices).items() if count > 1]:
             raise ConfigError(f"slices names {twice[0]} twice")
         made = metrics.build(self.metrics, self.compat)

@@ -1,11 +1,13 @@
 """The worker of `jobs.prepare`: a unit of a file in, parts of samples, responses and failed out."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from trust import config as configs
 from trust.errors import RowError
 from trust.prepare import nomiracl, pools
+from trust.prepare.cells import DELIMITERS
 from trust.prepare.config import DataConfig
 from trust.prepare.duplicates import placed_table
 from trust.prepare.read import RawRow, UnitReader
@@ -54,7 +56,17 @@ class PrepareWorker:
     def _rows(self, unit: Unit) -> Iterator[RawRow]:
         if unit.source["format"] == pools.FORMAT:
             return pools.read_pool(unit.source, self._data.pool, self._storage)
-        return self._reader.read(unit.source)
+        rows = self._reader.read(unit.source)
+        if unit.source["format"] not in DELIMITERS or self._data.outputs != "require":
+            return rows
+        return map(self._answered, rows)
+
+    def _answered(self, raw: RawRow) -> RawRow:
+        """A cell cannot tell an empty answer from none; where each row is to have one, it is an empty one."""
+        name = self._data.columns.get("output", "output")
+        if isinstance(raw.value, dict) and name in raw.value and raw.value[name] is None:
+            return replace(raw, value=raw.value | {name: ""})
+        return raw
 
     def _make(self, raw: RawRow) -> list[_Made]:
         """Rows with the tables they belong to."""

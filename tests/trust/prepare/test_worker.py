@@ -35,6 +35,19 @@ def test_outputs_ignore_require_split(tmp_path: Path) -> None:
     assert [row["reason"] for row in split["failed"]] == ["invalid_type"]
 
 
+def test_an_empty_cell_is_an_empty_answer_where_each_row_is_to_have_one(tmp_path: Path) -> None:
+    path = write(tmp_path / "towns.csv", "id,question,output\na,Where?,\nb,Where?,There\n")
+    require = prepare(path, outputs="require", task="none")
+    assert [(row["sample_id"], row["output"]) for row in require["responses"]] == [
+        ("towns:a", ""),
+        ("towns:b", "There"),
+    ]
+    split = prepare(path, outputs="split", task="none")
+    assert [row["sample_id"] for row in split["samples"]] == ["towns:a"]
+    other = write(tmp_path / "other.csv", "id,question\na,Where?\n")
+    assert [row["reason"] for row in prepare(other, outputs="require", task="none")["failed"]] == ["missing_output"]
+
+
 def test_failed_rows_say_where_and_why(tmp_path: Path) -> None:
     bad = sample(1)
     bad["docs"][1]["answers_found"] = [0, 0.5]
