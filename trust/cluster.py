@@ -8,7 +8,8 @@ import socket
 import time
 import uuid
 import warnings
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Protocol
 
 from trust.config import ClusterConfig
 from trust.errors import JobStopped, PreflightError
@@ -20,6 +21,17 @@ AUTOSCALER_S = 20.0  # it looks at what is asked for every 5 s
 ANSWER_S = 120.0  # a node may first have to fetch the job's environment
 
 _started_here = False
+
+
+class Backend(Protocol):
+    """What the config of a backend says of its needs: its share of GPUs (None takes one where the cluster has one now), and
+    whether it keeps all CPUs busy that it is given, where it has no GPU."""
+
+    @property
+    def gpus(self) -> float | None: ...
+
+    @property
+    def all_cpus(self) -> bool: ...
 
 
 def connect(config: ClusterConfig) -> None:
@@ -134,6 +146,14 @@ def node_cpus(config: ClusterConfig) -> float:
     usable = [count for count in counts if count >= 1] or [1]
     actors_a_node = -(-config.max_actors // len(usable))
     return float(max(1.0, min(usable) // actors_a_node))
+
+
+def actor_resources(backends: Iterable[Backend], config: ClusterConfig) -> tuple[float, float]:
+    """CPUs and GPUs of an actor that holds these backends."""
+    held = list(backends)
+    gpus = sum(float(offers_gpu()) if backend.gpus is None else backend.gpus for backend in held)
+    cpus = node_cpus(config) if any(backend.all_cpus for backend in held) and not gpus else 1.0
+    return config.actor_cpus or cpus, gpus
 
 
 def _nodes() -> list[dict[str, Any]]:

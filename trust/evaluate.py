@@ -24,7 +24,7 @@ from trust.runs import Manifest, Plan, Run
 from trust.storage import absolute, open_storage
 from trust.sums import sum_scores
 from trust.units import Unit, UnitResult, read_rows, row_units
-from trust.verdicts import VerdictStore
+from trust.verdicts import UNREADABLE, VerdictStore, care_for, used_verdicts
 
 UNIT_ROWS = 256  # at most
 
@@ -34,7 +34,6 @@ ASKS = ("asked", "repeated", "reused", "failed", "truncated")  # as `asks_*` in 
 
 KEPT = ("entails", "complete")  # asks whose answers are kept as verdicts
 
-_UNREADABLE = "unreadable:"
 _MOST_REPLICATES = 20_000
 
 
@@ -110,7 +109,7 @@ def run_evaluate(config: EvaluateConfig) -> Manifest:
     cluster.connect(config.cluster)
     found = ((run.storage, part["path"], config.slices) for part in parts)
     slices.check(config.slices, on_cluster(config.cluster, config.cluster.actor_cpus or 1, slices.find, found))
-    cpus, gpus = _resources(config)
+    cpus, gpus = cluster.actor_resources(chosen.values(), config.cluster)
     units = row_units(parts, config.unit_rows, UNIT_ROWS)
     plan = Plan(
         job="evaluate",
@@ -141,36 +140,16 @@ def run_evaluate(config: EvaluateConfig) -> Manifest:
     )
     plan.worker_config["budget"] = cost.share(limit, plan, run, config)
     manifest = execute(plan, run, config, config.retry_failed)
-    kept = [plan.identity["judge"][ask] for ask in KEPT if ask in chosen]
-    _care_for([VerdictStore(run.storage, absolute(config.storage.root), judge) for judge in kept], manifest)
+    for ask in KEPT:
+        if ask in chosen:
+            care_for(VerdictStore(run.storage, absolute(config.storage.root), plan.identity["judge"][ask]), manifest)
     cost.check(limit, manifest)
     return manifest
-
-
-def _care_for(stores: list[VerdictStore], manifest: Manifest) -> None:
-    """Says which files of the stores are broken, and merges small ones; neither is worth failing a finished job for."""
-    from ray.exceptions import RayError
-
-    for path in (key.removeprefix(_UNREADABLE) for key in manifest.totals if key.startswith(_UNREADABLE)):
-        log.warning("%s cannot be read: its pairs were asked again and stand in other files; delete it", path)
-    try:
-        for store in stores:
-            store.merge_small()
-    except (OSError, RayError) as error:
-        log.warning("the verdict store could not be merged, nothing is lost: %s", " ".join(str(error).split())[-300:])
 
 
 def _responses(config: EvaluateConfig) -> tuple[list[dict[str, Any]], str]:
     source = Run.of(config, config.from_run)
     return source.inputs("responses", "jobs.respond (or give data.path=FILE with outputs)")
-
-
-def _resources(config: EvaluateConfig) -> tuple[float, float]:
-    """CPUs and GPUs of one actor."""
-    chosen = config.judge.chosen().values()
-    gpus = sum(float(cluster.offers_gpu()) if judge.gpus is None else judge.gpus for judge in chosen)
-    cpus = cluster.node_cpus(config.cluster) if any(judge.all_cpus for judge in chosen) and not gpus else 1.0
-    return config.cluster.actor_cpus or cpus, gpus
 
 
 class EvaluateWorker:
@@ -212,7 +191,7 @@ class EvaluateWorker:
             keys = {(score["metric"], tables.row_key(score)) for score in again}
             wanted = [(metric, row) for metric, row in wanted if (metric.name, tables.row_key(row)) in keys]
         scores = await asyncio.gather(*(self._score(metric, row, ledger) for metric, row in wanted))
-        used = _verdicts(scores, ledger)
+        used = used_verdicts(scores, ledger.verdicts)
         old = {(verdict["sample_id"], verdict["hash"]) for verdict in known}
         new = [verdict for verdict in used if (verdict["sample_id"], verdict["hash"]) not in old]
         for ask, store in stores.items():
@@ -232,7 +211,7 @@ class EvaluateWorker:
             totals={f"asks_{key}": float(ledger.counts[key]) for key in ASKS}
             | ledger.totals
             | {"judge_seconds": ledger.seconds}
-            | {f"{_UNREADABLE}{path}": 1.0 for store in stores.values() for path in store.unreadable}
+            | {f"{UNREADABLE}{path}": 1.0 for store in stores.values() for path in store.unreadable}
             | dict(reasons),
             sums=sums,
         )
@@ -273,17 +252,6 @@ class EvaluateWorker:
 def _in_order(trail: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """A row's asks in an order that does not depend on which answer came first."""
     return sorted(trail, key=lambda ask: (ask["sentence"] or 0, ask["role"], ask["doc"] or 0, ask["hash"]))
-
-
-def _verdicts(scores: list[dict[str, Any]], ledger: Ledger) -> list[dict[str, Any]]:
-    """The verdicts behind the scores: one for each sample and pair, whichever sample's ask it was that was sent."""
-    keys = {(score["sample_id"], ask["hash"]): None for score in scores for ask in score["asks"]}
-    columns = tables.SCHEMAS["verdicts"].names
-    return [
-        {column: ledger.verdicts[pair].get(column) for column in columns} | {"sample_id": sample}
-        for sample, pair in keys
-        if pair in ledger.verdicts
-    ]
 
 
 def _counts(scores: list[dict[str, Any]]) -> dict[str, int]:

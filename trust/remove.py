@@ -3,7 +3,7 @@
 from trust.runs import Plan, Run
 from trust.units import UnitStore
 
-LINE = ("prepare", "respond", "evaluate")  # each reads what those before it left in the run
+LINE = ("prepare", "respond", "cite", "evaluate")  # each reads what those before it left in the run
 MADE_LAST = (
     "summary.json",
     "summary.parquet",

@@ -96,6 +96,15 @@ SCHEMAS: dict[str, pa.Schema] = {
             *_OUTCOME,
         ]
     ),
+    "citations": pa.schema(
+        [
+            *_RESPONSE_KEY,
+            pa.field("sentence", pa.int32(), nullable=False),
+            pa.field("text", pa.string(), nullable=False),
+            pa.field("scores", pa.list_(pa.float64())),
+            pa.field("doc", pa.int32()),
+        ]
+    ),
     "failed": pa.schema(
         [
             pa.field("job", pa.string(), nullable=False),
@@ -114,6 +123,7 @@ SORT_KEYS: dict[str, list[str]] = {
     "responses": ["sample_id", "model", "prompt", "draw"],
     "scores": ["sample_id", "model", "prompt", "draw", "metric"],
     "verdicts": ["sample_id", "judge", "hash"],
+    "citations": ["sample_id", "model", "prompt", "draw", "sentence"],
     "failed": ["job", "row"],
 }
 

@@ -17,7 +17,7 @@ import threading
 import time
 import uuid
 from bisect import insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -26,9 +26,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from trust import tables
+from trust.runs import Manifest
 from trust.storage import FileInfo, Storage, join
 
 log = logging.getLogger("trust")
+
+UNREADABLE = "unreadable:"  # in totals, before the address of a broken file
 
 _KEY_BYTES = 40
 _FRESH_S = 60.0  # what other runs add meanwhile is seen at the latest then
@@ -124,6 +127,34 @@ class VerdictStore:
                 self._names = self._storage.list_names(self._folder)
                 self._listed = time.monotonic()
             return list(self._names)
+
+
+def used_verdicts(rows: Iterable[Mapping[str, Any]], verdicts: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of the verdicts table: one for each sample and pair that it asked, whichever sample's ask it was that was sent.
+
+    Args:
+        rows: with `sample_id` and `asks` (the trail of what was asked, with hashes).
+        verdicts: hash -> row of the verdicts table.
+    """
+    keys = {(row["sample_id"], ask["hash"]): None for row in rows for ask in row["asks"]}
+    columns = tables.SCHEMAS["verdicts"].names
+    return [
+        {column: verdicts[pair].get(column) for column in columns} | {"sample_id": sample}
+        for sample, pair in keys
+        if pair in verdicts
+    ]
+
+
+def care_for(store: VerdictStore, manifest: Manifest) -> None:
+    """Says which files of the store are broken, and merges its small ones; neither is worth failing a finished job for."""
+    from ray.exceptions import RayError
+
+    for path in (key.removeprefix(UNREADABLE) for key in manifest.totals if key.startswith(UNREADABLE)):
+        log.warning("%s cannot be read: its pairs were asked again and stand in other files; delete it", path)
+    try:
+        store.merge_small()
+    except (OSError, RayError) as error:
+        log.warning("the verdict store could not be merged, nothing is lost: %s", " ".join(str(error).split())[-300:])
 
 
 def read_file(storage: Storage, path: str, only: pc.Expression | None = None) -> pa.Table | None:

@@ -9,7 +9,8 @@ from trust.report.sample import Group, Tally, stream
 from trust.runs import Manifest, Run
 
 _UNREADABLE = 50
-_REASONS = {"prepare": ("failed", ["reason"]), "respond": ("responses", ["status", "reason"])}
+_RESPONSES = ("responses", ["status", "reason"])
+_REASONS = {"prepare": ("failed", ["reason"]), "respond": _RESPONSES, "cite": _RESPONSES}
 
 Made = list[tuple[Run, Manifest]]
 
@@ -25,10 +26,13 @@ def jobs(run: Run, from_run: str | None) -> Made:
     Args:
         from_run: the run whose responses were evaluated; None for `run`.
     """
-    answered = beside(run, from_run)
+    scored = beside(run, from_run)
+    cite = scored.manifest("cite")
+    answered = beside(scored, cite.config["from_run"]) if cite else scored
     respond = answered.manifest("respond")
     prepared = beside(answered, respond.config.get("from_run")) if respond else answered
-    found = [(prepared, prepared.manifest("prepare")), (answered, respond), (run, run.manifest("evaluate"))]
+    found = [(prepared, prepared.manifest("prepare")), (answered, respond)]
+    found += [(scored, cite), (run, run.manifest("evaluate"))]
     return [(where, manifest) for where, manifest in found if manifest]
 
 

@@ -6,7 +6,7 @@ sentence marks and abbreviations of many languages and needs no data.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import regex
@@ -34,12 +34,14 @@ class Sentence:
         claim: without citations, list marker and emphasis marks; what a judge is asked about.
         cited: (offset in `claim` behind which the citation stood, document number as written), repeats kept.
         lead_in: whether it only announces what follows (a heading, or a line that ends in a colon).
+        start: where `text` begins in the response as written.
     """
 
     text: str
     claim: str
     cited: tuple[tuple[int, int], ...] = ()
     lead_in: bool = False
+    start: int = field(default=0, compare=False)
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -210,7 +212,8 @@ def _sentence(raw: str, detached: Detached, span: tuple[int, int, int], places: 
     )
     heading = _HEADING.match(detached.text, first) is not None
     lead_in = not places and (heading or claim.endswith((":", "：")))
-    return Sentence(raw[min(written) : max(written)].strip(), claim, cited, lead_in)
+    whole = raw[min(written) : max(written)]
+    return Sentence(whole.strip(), claim, cited, lead_in, min(written) + len(whole) - len(whole.lstrip()))
 
 
 def _plain(text: str) -> tuple[str, list[int]]:
