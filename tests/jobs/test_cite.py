@@ -120,6 +120,7 @@ def test_by_entailment_then_evaluated(root: Path, capsys: pytest.CaptureFixture[
         cite(config(root, "postattr", *words, "cite.docs=2"))
 
 
+@pytest.mark.usefixtures("nltk_data")
 def test_by_embedding_with_a_model(root: Path, tmp_path: Path) -> None:
     model = write(tmp_path / "model")
     run, found = cited(root, "postcite", f"judge.embed.model={model}", "compat=upstream")
@@ -149,3 +150,26 @@ def test_nothing_starts_without_responses_samples_or_a_model(root: Path, tmp_pat
     finally:
         manifest.write_text(kept)
     assert not (root / "x" / "manifests").exists()
+
+
+def test_outputs_of_ones_own_as_the_readme_has_it(root: Path, repo: Path) -> None:
+    docs = [{"text": "Lyon is on the Rhone."}, {"title": "Paris", "text": "Paris is the capital."}]
+    row = {
+        "id": "q1",
+        "question": "What is Paris?",
+        "language": "en",
+        "docs": docs,
+        "output": "Paris is the capital [1].",
+    }
+    (root / "answers.json").write_text(json.dumps([row]))
+    section = (repo / "README.md").read_text().split("## Citations added afterwards")[1].split("\n## ")[0]
+    words = section.split("`python -m jobs.prepare ")[1].split("`")[0].replace("answers.json", f"{root}/answers.json")
+    prepare(load("prepare", PrepareConfig, [*words.split(), f"storage.root={root}"]))
+    commands = [line.split() for line in section.splitlines() if line.startswith("python -m jobs.cite ")]
+    (entailment,) = [words[3:] for words in commands if "cite=entailment" in words]
+    own = ["from_run=mine", "run=own", "judge/entails=lexical", f"storage.root={root}"]
+    made = load("cite", CiteConfig, [*entailment, *own])
+    cite(made)
+    (found,) = rows(Run.of(made), "responses")
+    assert found["output"] == "Paris is the capital [2]."
+    assert found["prompt"] == "unknown+postattr"

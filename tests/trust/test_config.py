@@ -7,13 +7,15 @@ import yaml
 
 from trust.ask.lexical import LexicalConfig
 from trust.ask.t5 import T5Config
+from trust.cite import CiteConfig
 from trust.config import CONF, job_groups, load
 from trust.errors import ConfigError
 from trust.evaluate import EvaluateConfig
 from trust.prepare.job import PrepareConfig
 from trust.respond import RespondConfig
 
-JOBS = {"prepare": PrepareConfig, "respond": RespondConfig, "evaluate": EvaluateConfig}
+JOBS = {"prepare": PrepareConfig, "respond": RespondConfig, "evaluate": EvaluateConfig, "cite": CiteConfig}
+WANTED = {"cite": ["from_run=x"]}  # what a job cannot do without
 
 
 def evaluate(*words: str) -> EvaluateConfig:
@@ -101,7 +103,7 @@ def test_every_option_of_every_group_composes_and_validates() -> None:
         for group in job_groups(job):
             for file in sorted((CONF / group).glob("*.yaml")):
                 value = f"[{file.stem}]" if group == "metrics" else file.stem
-                words = [f"{group}={value}"]
+                words = [f"{group}={value}", *WANTED.get(job, [])]
                 words += _mandatory(file, group) + OWN.get(value, [])
                 load(job, schema, words)
                 checked += 1
