@@ -25,14 +25,13 @@ from trust.units import Unit, UnitResult, read_rows, row_units
 from trust.verdicts import UNREADABLE, VerdictStore, care_for, used_verdicts
 
 UNIT_ROWS = 128  # at most
-EMBEDDERS: dict[str, type] = {"sentence": SentenceConfig}
 
 
 @dataclass
 class CiteJudges:
     """Who scores the documents; only the one that `cite.by` needs is loaded."""
 
-    embed: Any = field(default_factory=SentenceConfig, metadata={"choices": EMBEDDERS, "by": "backend"})
+    embed: Any = field(default_factory=SentenceConfig, metadata={"choices": judges.EMBEDDERS, "by": "backend"})
     entails: Any = field(default_factory=T5Config, metadata={"choices": judges.CHOICES, "by": "backend"})
 
 
@@ -135,7 +134,7 @@ class CiteWorker:
         self._citer = Citer(self._options, config["compat"])
         self._samples, self._closed_book = config["samples"], config["closed_book"]
         self._judges = config["ask"] == "entails"
-        kinds = judges.CHOICES if self._judges else EMBEDDERS
+        kinds = judges.CHOICES if self._judges else judges.EMBEDDERS
         backend: Any = build(kinds[config["backend"]["backend"]], config["backend"], f"judge.{config['ask']}")
         self._backend = backend.load(self._storage, config.get("budget"))
         self._runner = Runner({config["ask"]: self._backend})

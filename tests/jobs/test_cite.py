@@ -25,7 +25,7 @@ ROWS, DOWN, REFUSED = 10, 4, 7
 
 
 def number(request: Request) -> int:
-    return int(request.prompt.rpartition("router R")[2][:2] or -1)
+    return int(request.prompt.partition("router R")[2][:2] or -1)
 
 
 def reply(request: Request) -> Reply:

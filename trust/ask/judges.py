@@ -1,4 +1,4 @@
-"""Which backend answers `entails`: its config, its fingerprint, and how it is built in an actor."""
+"""Which backend answers which ask: its config, its fingerprint, and how it is built in an actor."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
@@ -15,13 +15,10 @@ from trust.ask.t5 import T5Config
 from trust.errors import ConfigError
 from trust.storage import Storage
 
-CHOICES: dict[str, type] = {
-    "t5": T5Config,
-    "nli": NliConfig,
-    "llm": LlmConfig,
-    "lexical": LexicalConfig,
-    "none": NoneConfig,
-}
+CHOICES: dict[str, type] = {"t5": T5Config, "nli": NliConfig, "llm": LlmConfig, "lexical": LexicalConfig}
+COMPLETERS: dict[str, type] = {"model": CompleterConfig}  # conf/judge/complete
+EMBEDDERS: dict[str, type] = {"sentence": SentenceConfig}  # conf/judge/embed
+NOBODY: dict[str, type] = {"none": NoneConfig}
 
 
 class EntailsConfig(Protocol):
@@ -66,11 +63,6 @@ class EntailsConfig(Protocol):
         ...
 
 
-NOBODY = {"none": NoneConfig}
-COMPLETE: dict[str, type] = {"model": CompleterConfig, **NOBODY}
-EMBED: dict[str, type] = {"sentence": SentenceConfig, **NOBODY}
-
-
 @dataclass
 class JudgeConfig:
     """Who answers each ask of the metrics.
@@ -81,9 +73,9 @@ class JudgeConfig:
         embed: the model that gives vectors.
     """
 
-    entails: Any = field(default_factory=T5Config, metadata={"choices": CHOICES, "by": "backend"})
-    complete: Any = field(default_factory=NoneConfig, metadata={"choices": COMPLETE, "by": "backend"})
-    embed: Any = field(default_factory=NoneConfig, metadata={"choices": EMBED, "by": "backend"})
+    entails: Any = field(default_factory=T5Config, metadata={"choices": CHOICES | NOBODY, "by": "backend"})
+    complete: Any = field(default_factory=NoneConfig, metadata={"choices": COMPLETERS | NOBODY, "by": "backend"})
+    embed: Any = field(default_factory=NoneConfig, metadata={"choices": EMBEDDERS | NOBODY, "by": "backend"})
 
     def chosen(self) -> dict[str, Any]:
         """Ask -> who answers it, without those that nobody answers."""
@@ -98,7 +90,7 @@ class JudgeConfig:
         """
         for ask in asks:
             if ask not in self.chosen():
-                raise ConfigError(f"judge/{ask}=none: the metrics ask it; choose one of conf/judge/{ask}")
+                raise ConfigError(f"judge/{ask} is not set, but the metrics ask it: choose one of conf/judge/{ask}")
         return JudgeConfig(
             **{ask: config for ask, config in self.chosen().items() if ask in asks}
             | ({} if "entails" in asks else {"entails": NoneConfig()})
