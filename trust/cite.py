@@ -80,7 +80,7 @@ def run_cite(config: CiteConfig) -> Manifest:
     sentences.preflight(choices(config.compat).sentences)
     config.backend.preflight(run.storage)
     cluster.connect(config.cluster)
-    cpus, gpus = cluster.actor_resources(config.backend.gpus, config.backend.all_cpus, config.cluster)
+    cpus, gpus = cluster.actor_resources([config.backend], config.cluster)
     plan = Plan(
         job="cite",
         identity={
