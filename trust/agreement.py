@@ -99,7 +99,7 @@ def run_judges(config: JudgesConfig) -> dict[str, Any]:
         manifests[name], made = run_evaluate(evaluation), Run.of(evaluation)
         summaries[name] = summary.summarise(made, manifests[name], evaluation)
         summary.write(made, summaries[name])
-    manifest = execute(_plan(config, manifests), run, config)
+    manifest = execute(plan_judges(config, manifests), run, config)
     result = {
         "judges": {name: judge.describe() for name, judge in config.judges.items()},
         "summaries": summaries,
@@ -111,8 +111,9 @@ def run_judges(config: JudgesConfig) -> dict[str, Any]:
     return result
 
 
-def _plan(config: JudgesConfig, manifests: dict[str, Manifest]) -> Plan:
-    """Units are rows of the first judge's scores: the others have scored the same responses."""
+def plan_judges(config: JudgesConfig, manifests: dict[str, Manifest]) -> Plan:
+    """How verdicts are compared once all judges have judged. Units are rows of the first judge's scores: the others have
+    scored the same responses."""
     parts: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for name, manifest in manifests.items():
         made = Run.of(config.of(name))
