@@ -232,23 +232,6 @@ class Storage:
         except OSError as error:
             raise PreflightError(f"storage.root={root}: cannot {step}: {explain(error)}") from error
 
-    def look(self, root: str) -> None:
-        """What `preflight` can find out without writing: whether `root` can be listed, and on a local disk written to.
-
-        Raises:
-            PreflightError: says in one line what is wrong.
-        """
-        if is_s3(root):
-            self.s3.look(root)
-            return
-        above = root
-        while not os.path.exists(above):
-            above = os.path.dirname(above)
-        if not os.path.isdir(above):
-            raise PreflightError(f"storage.root={root}: cannot write: {above} is no folder")
-        if not os.access(above, os.R_OK | os.W_OK | os.X_OK):
-            raise PreflightError(f"storage.root={root}: cannot write: permission denied in {above}")
-
 
 def open_storage(root: str = "", config: StorageConfig | dict[str, Any] | None = None) -> Storage:
     """The storage for `config`; `root` is only looked at to fail early on an address of an unknown kind."""
