@@ -1,6 +1,7 @@
 """A dry run of `jobs.evaluate`."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from trust import cost, metrics, slices
@@ -9,6 +10,7 @@ from trust.dry_run.asks import ANSWERS, Asked, count
 from trust.dry_run.prepare import plan_files, read_first
 from trust.dry_run.respond import ABOUT, about, price
 from trust.dry_run.sample import Sample, sample
+from trust.errors import PreflightError
 from trust.evaluate import EvaluateConfig, check, plan_evaluate, prepare_config, responses
 from trust.runs import Manifest, Plan, Run
 from trust.storage import absolute
@@ -29,52 +31,69 @@ def show_evaluate(config: EvaluateConfig) -> None:
 def plan_one(config: EvaluateConfig, run: Run) -> Manifest | None:
     """Prints the plan of one evaluation; returns its manifest where it is finished."""
     judge = config.judge.entails
-    plan, left, chosen = _from_file(config, run) if config.data.path else (None, None, None)
-    if chosen is None:
-        plan, left, chosen = _from_table(config, run)
-    units = len(plan.units) if plan else 1_000_000
-    show.actors(config.cluster, units, judge.gpus, judge.all_cpus)
+    work = (_from_file(config, run) if config.data.path else None) or _from_table(config, run)
+    plan = work.plan
+    show.actors(config.cluster, len(plan.units) if plan else None, judge.gpus, judge.all_cpus)
     _judge(config, run)
     made = [*_MADE, *(["report.html"] if config.report else [])]
-    show.tables(run, *(["responses", "failed"] if config.data.path and not plan else []), *made)
-    rows = left.rows if left else 0
-    _asks(config, run, chosen, rows, cost.spent(plan, run, config) if plan else 0.0)
-    return left.done if left else None
+    show.tables(run, *(["responses", "failed"] if plan is None else []), *made)
+    _asks(config, run, work.chosen, work.left.rows, cost.spent(plan, run, config) if plan else 0.0)
+    return work.left.done
 
 
-def _from_table(config: EvaluateConfig, run: Run) -> tuple[Plan, show.Left, Sample]:
+@dataclass(frozen=True)
+class _Work:
+    """What is evaluated.
+
+    Attributes:
+        plan: None where the responses have yet to be prepared.
+        left: how much of it is left; then an estimate.
+        chosen: some of the responses.
+    """
+
+    plan: Plan | None
+    left: show.Left
+    chosen: Sample
+
+
+def _from_table(config: EvaluateConfig, run: Run) -> _Work:
     """The plan over responses that are there."""
     parts, inputs = responses(config)
     source = Run.of(config, config.from_run)
     show.line("responses", f"of run {source.name}: {sum(part['rows'] for part in parts):,} rows")
     slices.check(config.slices, (slices.find(run.storage, part["path"], config.slices) for part in parts))
     plan = plan_evaluate(config, run, parts, inputs, cpus=1, gpus=0)
-    return plan, show.progress(plan, run, config, config.retry_failed), sample(parts, run.storage)
+    return _Work(plan, show.progress(plan, run, config, config.retry_failed), sample(parts, run.storage))
 
 
-def _from_file(config: EvaluateConfig, run: Run) -> tuple[None, show.Left | None, Sample | None]:
-    """The first rows of a file that has yet to be prepared; None where it is prepared already."""
+def _from_file(config: EvaluateConfig, run: Run) -> _Work | None:
+    """The first rows of a file that has yet to be prepared; None where it is prepared already.
+
+    Raises:
+        PreflightError: the run holds rows of another evaluation.
+    """
     show.line("first", "jobs.prepare, for data.path:")
     plan, left = plan_files(prepare_config(config), run)
     if left.done:
         show.line("then", "jobs.evaluate, over what it left:")
-        return None, None, None
+        return None
+    if not config.overwrite and (run.manifest("evaluate") or run.storage.list_folders(run.path("_units", "evaluate"))):
+        raise PreflightError(
+            f"run={run.name} already holds evaluate rows of other responses than those of data.path. "
+            "Choose another run=, or replace them with overwrite=true"
+        )
     first = read_first(plan)
     rows = sum(unit.rows for unit in plan.units)
     show.line("first rows", first.told)
     show.line(
-        "then",
-        "jobs.evaluate, over what it will leave; so all that follows comes from these first rows, which need not",
+        "then", "jobs.evaluate, over what it will leave: what follows comes from these first rows, which need not be"
     )
-    show.line("", "be like the others; fingerprint, units and slices cannot be told before the file is prepared")
+    show.line("", "like the others; fingerprint, units and slices cannot be told before the file is prepared")
     found = first.rows.get("responses", [])
     # A row of the file may hold several outputs, or none that can be used.
     likely = round(rows * len(found) / first.read) if first.read else 0
-    return (
-        None,
-        show.Left(None, likely),
-        Sample(found, f"the {len(found):,} responses in the first {first.read:,} rows"),
-    )
+    how = f"the {len(found):,} responses in the first {first.read:,} rows"
+    return _Work(None, show.Left(None, likely), Sample(found, how))
 
 
 def _judge(config: EvaluateConfig, run: Run) -> None:
@@ -87,7 +106,7 @@ def _judge(config: EvaluateConfig, run: Run) -> None:
 
 
 def _asks(config: EvaluateConfig, run: Run, chosen: Sample, rows: int, spent: float) -> None:
-    """How often the judge may be asked about `rows` responses, from a sample of them."""
+    """Prints how often the judge may be asked about `rows` responses, from a sample of them."""
     if not chosen.rows:
         show.line("asks", "cannot be estimated: no response could be read")
         return

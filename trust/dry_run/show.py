@@ -31,7 +31,7 @@ class Left:
 
 def line(label: str, text: str) -> None:
     """One line, with what it is about in front."""
-    print(f"{label + ':':<{_WIDTH}}{text}")
+    print(f"{label + ':' if label else '':<{_WIDTH}}{text}")
 
 
 def block(label: str, title: str, text: str) -> None:
@@ -167,5 +167,5 @@ def where(path: str) -> str:
 
 
 def tables(run: Run, *names: str) -> None:
-    """Prints the tables that would be written."""
-    line("would write", ", ".join(run.path(name) for name in names))
+    """Prints the tables and files that would be written."""
+    line("would write", f"below {run.root}: {', '.join(names)}")
