@@ -15,6 +15,7 @@ from jobs.prepare import prepare
 from jobs.respond import respond
 from tests.conftest import API_KEY, API_KEY_ENV
 from tests.fake_endpoint import FakeEndpoint, Reply, answer
+from tests.jobs.test_recipes import recipe
 from tests.trust.compare.helpers import RIGHT, evaluated, rows
 from tests.trust.report.helpers import response, save
 from tests.trust.test_dry_run import tree
@@ -24,11 +25,13 @@ from trust.ask.lexical import LexicalConfig
 from trust.cli import main
 from trust.compare import CompareConfig
 from trust.config import load
+from trust.errors import PreflightError
 from trust.evaluate import EvaluateConfig, plan_evaluate, responses
 from trust.prepare.job import PrepareConfig
 from trust.respond import RespondConfig, plan_respond
 from trust.runs import Run
 from trust.storage import Storage
+from trust.tokenizer import encode, without_weights
 from trust.units import UnitResult, UnitStore
 from trust.verdicts import VerdictStore
 
@@ -43,39 +46,38 @@ SMALL = {"instruction": "Cite.", "demo_sep": "\n", "demo_prompt": "{INST}\n{Q}\n
 
 
 class Dry:
-    """Dry runs below a folder; each is checked for what it may not do."""
+    """Dry runs below a folder, in which whatever a dry run may not do fails the test."""
 
-    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder, self.root = folder, folder / "runs"
-        self._capsys = capsys
+        self._capsys, self._monkeypatch = capsys, monkeypatch
+        monkeypatch.delenv("RAY_ADDRESS", raising=False)
 
     def __call__(self, job: str, *words: str) -> str:
         """What the dry run prints."""
         before = tree(self.folder)
         schema, run = JOBS[job]
-        run(load(job, schema, [f"storage.root={self.root}", "dry_run=true", *words]))
+        with self._monkeypatch.context() as within:
+            for owner, name in (
+                (cluster, "connect"),
+                (models, "fetch"),
+                (Storage, "write_bytes"),
+                (Storage, "write_table"),
+                (Storage, "delete"),
+            ):
+                within.setattr(owner, name, never)
+            run(load(job, schema, [f"storage.root={self.root}", "dry_run=true", *words]))
         assert tree(self.folder) == before, "a dry run wrote something"
         return self._capsys.readouterr().out
 
 
+def never(*_: object, **__: object) -> None:
+    pytest.fail("a dry run started Ray, fetched a model or wrote to the storage")
+
+
 @pytest.fixture
 def dry(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Dry:
-    def never(*_: object, **__: object) -> None:
-        pytest.fail("a dry run started Ray, fetched a model or wrote to the storage")
-
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    monkeypatch.setattr(cluster, "connect", never)
-    monkeypatch.setattr(models, "fetch", never)
-    made = Dry(tmp_path, capsys)
-
-    def patched(job: str, *words: str) -> str:
-        with monkeypatch.context() as within:
-            for name in ("write_bytes", "write_table", "delete"):
-                within.setattr(Storage, name, never)
-            return made(job, *words)
-
-    patched.root, patched.folder = made.root, made.folder  # type: ignore[attr-defined]
-    return patched  # type: ignore[return-value]
+    return Dry(tmp_path, capsys, monkeypatch)
 
 
 def data(folder: Path, count: int = 12, **changes: Any) -> Path:
@@ -90,12 +92,11 @@ def data(folder: Path, count: int = 12, **changes: Any) -> Path:
     return path
 
 
-def samples(root: Path, count: int = 12) -> None:
-    """A run `r` with prepared samples."""
-    run = Run(Storage(), str(root), "r")
-    save(
-        run, "prepare", {}, UnitResult({"samples": tables.to_table("samples", [response(n, "") for n in range(count)])})
-    )
+def samples(root: Path, count: int = 12, name: str = "r") -> None:
+    """A run with prepared samples."""
+    columns = tables.SCHEMAS["samples"].names
+    made = [{key: value for key, value in response(n, "").items() if key in columns} for n in range(count)]
+    save(Run(Storage(), str(root), name), "prepare", {}, UnitResult({"samples": tables.to_table("samples", made)}))
 
 
 def shown(printed: str, label: str) -> str:
@@ -142,14 +143,14 @@ def test_respond_by_an_engine(dry: Dry, smollm2: str) -> None:
         "[2] The Murray is a river in Australia."
     )
     assert block(printed).endswith(f"<|im_start|>user\n{user}<|im_end|>\n<|im_start|>assistant\n")
-    assert (
-        "demo:00000, through the model's chat template: 76 tokens; the context holds 8,192 (the model's config)"
-        in printed
+    tokens = len(encode(without_weights(smollm2).tokenizer, [{"role": "user", "content": user}], {}))
+    assert shown(printed, "first prompt") == (
+        f"demo:00000, through the model's chat template: {tokens} tokens; the context holds 8,192 (the model's config)"
     )
     assert shown(printed, "answers").startswith("at most 1,200 tokens: 12 rows x 2 draws x 50")
     assert shown(printed, "prompts") == (
-        "about 1,824 tokens, an estimate: 76 on average (at most 76) over all 12 rows, counted by the model's tokenizer, "
-        "x 12 rows x 2 draws"
+        f"about {24 * tokens:,} tokens, an estimate: {tokens} on average (at most {tokens}) over all 12 rows, counted by the "
+        "model's tokenizer, x 12 rows x 2 draws"
     )
     assert shown(printed, "model") == f"small: {smollm2}, revision not given, dtype float32"
     assert f"fingerprint {models.fingerprint(smollm2)}; lies in {smollm2}\n" in printed
@@ -161,8 +162,16 @@ def test_respond_by_an_engine(dry: Dry, smollm2: str) -> None:
     plan = plan_respond(config, run)[0]
     assert shown(printed, "fingerprint") == plan.fingerprint
     UnitStore(run.storage, run.root, "respond", plan.fingerprint).write(plan.units[0], UnitResult({}, {"ok": 8}))
-    printed = dry("respond", *words, "engine.max_model_len=80", "prompt.chat=false")
-    assert "0 have a receipt" in printed, "another config"
+    with pytest.raises(PreflightError, match="already holds respond rows of another config"):
+        dry("respond", *words, "engine.max_model_len=60")
+    printed = dry("respond", *words, "engine.max_model_len=60", "overwrite=true")
+    assert (
+        shown(printed, "warning")
+        == "12 of these have no room in the context and would be failed rows (prompt_too_long)"
+    )
+    assert shown(printed, "first prompt").endswith(
+        "the context holds 60 (engine.max_model_len); the prompt does not fit"
+    )
 
 
 def test_respond_goes_on_where_a_killed_run_was(dry: Dry, smollm2: str) -> None:
@@ -208,7 +217,7 @@ def test_respond_by_an_endpoint(dry: Dry) -> None:
         assert len(fake.requests) == 1, "the short question before every run"
     text = block(printed)
     assert text.startswith("[user]\nInstruction: ")
-    tokens = len(text.removeprefix("[user]\n").encode()) / 4
+    tokens = round(len(text.removeprefix("[user]\n").encode()) / 4)
     assert shown(printed, "prompts").startswith(
         f"about {12 * tokens:,.0f} tokens, an estimate: {tokens:,.0f} on average"
     )
@@ -219,6 +228,14 @@ def test_respond_by_an_endpoint(dry: Dry) -> None:
     assert shown(printed, "cost_limit") == f"0.6, of which 0 is spent: {reach}"
     assert f"m: m at {fake.url}, revision not given" in printed
     assert API_KEY not in printed
+
+
+def test_the_command_of_the_readme(dry: Dry, repo: Path) -> None:
+    (command,) = recipe(repo, "Before a run")
+    samples(dry.root, name="demo")
+    printed = dry("respond", *command.split()[3:])
+    assert "through the model's chat template: " in printed
+    assert "couldn't find an answer to your question in the search results" in block(printed)
 
 
 def test_evaluate_a_run(dry: Dry) -> None:
@@ -307,7 +324,7 @@ def test_compare(dry: Dry) -> None:
     evaluated(dry.root, "base", rows())
     evaluated(dry.root, "new", rows(wrong=[1, 2], questions=range(40)))
     words = ["base=base", "new=new", "by=[language]", "fail_below=-1"]
-    with pytest.raises(Exception, match="questions=shared"):
+    with pytest.raises(PreflightError, match="questions=shared"):
         dry("compare", *words)
     printed = dry("compare", *words, "questions=shared")
     assert shown(printed, "compared").startswith(

@@ -223,7 +223,7 @@ def test_prices(capsys: pytest.CaptureFixture[str]) -> None:
     assert re.fullmatch(r"cost: +not known: give engine\.price_in .*\n", capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("converted", [True, False])
+@pytest.mark.parametrize("converted", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_tokenizer_without_its_model(
     converted: bool, smollm2: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

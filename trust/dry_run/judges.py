@@ -11,14 +11,13 @@ def show_judges(config: JudgesConfig) -> None:
     """Prints what `jobs.judges` would do: an evaluation by each judge, then the comparison of their verdicts."""
     run = Run.of(config)
     show.look(run)
-    for judge in config.judges.values():
-        judge.preflight(run.storage)
+    evaluations = {name: config.of(name) for name in config.judges}
+    for evaluation in evaluations.values():
+        check(evaluation, run)
     show.head("judges", run)
     manifests: dict[str, Manifest] = {}
-    for name in config.judges:
-        evaluation = config.of(name)
+    for name, evaluation in evaluations.items():
         made = Run.of(evaluation)
-        check(evaluation, made)
         print()
         show.line("evaluation", f"by judge {name}, in {made.root}")
         if done := plan_one(evaluation, made):
