@@ -18,7 +18,7 @@ from tests.fake_endpoint import FakeEndpoint, Reply, answer
 from tests.jobs.test_recipes import recipe
 from tests.trust.compare.helpers import RIGHT, evaluated, rows
 from tests.trust.report.helpers import response, save
-from tests.trust.test_dry_run import tree
+from tests.trust.test_dry_run import finished, tree
 from trust import cluster, models, tables
 from trust.agreement import JudgesConfig
 from trust.ask.lexical import LexicalConfig
@@ -92,10 +92,10 @@ def data(folder: Path, count: int = 12, **changes: Any) -> Path:
     return path
 
 
-def samples(root: Path, count: int = 12, name: str = "r") -> None:
+def samples(root: Path, count: int = 12, name: str = "r", **changes: Any) -> None:
     """A run with prepared samples."""
     columns = tables.SCHEMAS["samples"].names
-    made = [{key: value for key, value in response(n, "").items() if key in columns} for n in range(count)]
+    made = [{key: value for key, value in response(n, "", **changes).items() if key in columns} for n in range(count)]
     save(Run(Storage(), str(root), name), "prepare", {}, UnitResult({"samples": tables.to_table("samples", made)}))
 
 
@@ -228,6 +228,36 @@ def test_respond_by_an_endpoint(dry: Dry) -> None:
     assert shown(printed, "cost_limit") == f"0.6, of which 0 is spent: {reach}"
     assert f"m: m at {fake.url}, revision not given" in printed
     assert API_KEY not in printed
+
+
+def test_failed_rows_that_are_done_again_and_rows_that_would_fail(dry: Dry) -> None:
+    samples(dry.root)
+    with FakeEndpoint(lambda request: Reply(answer())) as fake:
+        words = [
+            "run=r",
+            "engine=openai",
+            f"engine.base_url={fake.url}",
+            "model=served",
+            "model.path=m",
+            "prompt.shots=0",
+        ]
+        words += ["sampling.draws=2", "sampling.temperature=1", "sampling.max_tokens=100"]
+        config = load("respond", RespondConfig, [f"storage.root={dry.root}", *words])
+        plan, run = plan_respond(config, Run.of(config))[0], Run.of(config)
+        finished(plan, run, failed=5)
+        assert shown(dry("respond", *words), "answers").startswith("at most 0 tokens")
+        printed = dry("respond", *words, "retry_failed=true")
+        assert shown(printed, "retry").endswith("its 5 failed rows would be done again")
+        assert shown(printed, "answers") == "at most 500 tokens: 5 rows x 1 draws x 100 (sampling.max_tokens)"
+        with pytest.raises(PreflightError, match=r"prompt file package://trust/nowhere\.json cannot be read"):
+            dry("respond", *words, "overwrite=true", "prompt.files.em=package://trust/nowhere.json")
+        samples(dry.root, count=80, docs=[{"doc_id": "a", "title": "", "text": None}])
+        printed = dry("respond", *words, "overwrite=true")
+    warned = [line for line in printed.splitlines() if line.startswith("warning:")]
+    assert "64 would be failed rows, among 64 of 80 rows drawn with seed 0: doc_without_text" in warned[0]
+    assert "demo:00000 would be a failed row: doc_without_text: document 1 has no text" in warned[1]
+    assert len(warned) == 2
+    assert "first prompt" not in printed
 
 
 def test_the_command_of_the_readme(dry: Dry, repo: Path) -> None:

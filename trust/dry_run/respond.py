@@ -10,7 +10,7 @@ from trust.dry_run.sample import Sample, first, sample
 from trust.errors import PreflightError, RowError
 from trust.prompts import Messages, Prompt
 from trust.respond import RespondConfig, plan_respond
-from trust.runs import Plan, Run
+from trust.runs import Run
 
 BYTES = 4  # of UTF-8 a token, about, where the model's own tokenizer is not at hand
 ABOUT = f"a token for {BYTES} bytes of UTF-8, as the model's own tokenizer is behind the endpoint"
@@ -33,31 +33,37 @@ def show_respond(config: RespondConfig) -> None:
     show.actors(config.cluster, len(plan.units), config.engine.gpus, config.engine.all_cpus)
     show.model(config.model, config.engine, run.storage)
     show.tables(run, "responses")
-    sampling = config.sampling
-    most = left.rows * sampling.draws * sampling.max_tokens
-    show.line(
-        "answers",
-        f"at most {most:,} tokens: {left.rows:,} rows x {sampling.draws} draws x {sampling.max_tokens} (sampling.max_tokens)",
-    )
-    _prompts(config, prompt, sample(parts, run.storage), left.rows, reading, plan, run)
+    # Failed rows that are done again are counted by draw already.
+    draws, most = (1 if left.done else config.sampling.draws), config.sampling.max_tokens
+    requests, asked = left.rows * draws, f"{left.rows:,} rows x {draws} draws"
+    show.line("answers", f"at most {requests * most:,} tokens: {asked} x {most} (sampling.max_tokens)")
+    tokens = _prompts(config, prompt, sample(parts, run.storage), reading, requests, asked)
+    if config.engine.backend == "openai" and tokens is not None:
+        price(config.engine, tokens, requests * most, requests, cost.spent(plan, run, config))
+    told = False
     for row in first(parts, run.storage):
         try:
             _first_prompt(config, row["sample_id"], prompt.render(row), reading)
             return
         except RowError as error:
-            show.line("warning", f"{row['sample_id']} would be a failed row: {error.reason}: {error.detail}")
+            if not told:
+                show.line("warning", f"{row['sample_id']} would be a failed row: {error.reason}: {error.detail}")
+            told = True
 
 
 def _prompts(
     config: RespondConfig,
     prompt: Prompt,
     chosen: Sample,
-    rows: int,
     reading: tokenizer.Reading | None,
-    plan: Plan,
-    run: Run,
-) -> None:
-    """What the prompts of `rows` rows take, from a sample of them."""
+    requests: int,
+    asked: str,
+) -> float | None:
+    """Prints what the prompts of all requests take, from a sample of rows; gives their tokens, None where none can be made.
+
+    Args:
+        asked: the requests in words.
+    """
     lengths, failed = [], Counter[str]()
     for row in chosen.rows:
         try:
@@ -65,28 +71,20 @@ def _prompts(
         except RowError as error:
             failed[error.reason] += 1
     for reason, count in failed.most_common():
-        show.line("warning", f"{count} of {chosen.how} would be failed rows: {reason}")
+        show.line("warning", f"{count} would be failed rows, among {chosen.how}: {reason}")
     if not lengths:
-        return
-    mean, draws = sum(lengths) / len(lengths), config.sampling.draws
-    tokens = mean * rows * draws
+        return None
+    mean = sum(lengths) / len(lengths)
     how = "counted by the model's tokenizer" if reading else f"guessed at {ABOUT}"
     show.line(
         "prompts",
-        f"about {tokens:,.0f} tokens, an estimate: {mean:,.0f} on average (at most {max(lengths):,}) over {chosen.how}, "
-        f"{how}, x {rows:,} rows x {draws} draws",
+        f"about {mean * requests:,.0f} tokens, an estimate: {mean:,.0f} on average (at most {max(lengths):,}) over "
+        f"{chosen.how}, {how}, x {asked}",
     )
     context = _context(config, reading)[0]
     if long := sum(length >= context for length in lengths) if context else 0:
         show.line("warning", f"{long} of these have no room in the context and would be failed rows (prompt_too_long)")
-    if config.engine.backend == "openai":
-        price(
-            config.engine,
-            tokens,
-            rows * draws * config.sampling.max_tokens,
-            rows * draws,
-            cost.spent(plan, run, config),
-        )
+    return mean * requests
 
 
 def price(endpoint: Any, tokens_in: float, tokens_out: float, requests: float, spent: float) -> None:
