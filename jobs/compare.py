@@ -10,11 +10,15 @@ Exit codes: 0 fine, 2 the runs cannot be compared (or the config is wrong), 4 a 
 from trust.cli import main
 from trust.compare import CompareConfig, run_compare
 from trust.compare.gate import describe
+from trust.dry_run.compare import show_compare
 from trust.errors import Regression
 
 
 def compare(config: CompareConfig) -> None:
     """Compares two runs; prints the Markdown."""
+    if config.dry_run:
+        show_compare(config)
+        return
     made, words = run_compare(config)
     print(words)
     if made.lost:

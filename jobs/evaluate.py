@@ -7,6 +7,7 @@ verdicts, `summary.json` (one model on one data set) or `summary.parquet` (sever
 
 from trust import results, summary
 from trust.cli import main
+from trust.dry_run.evaluate import show_evaluate
 from trust.evaluate import EvaluateConfig, run_evaluate
 from trust.outcome import check_failed
 from trust.runs import Run
@@ -14,6 +15,9 @@ from trust.runs import Run
 
 def evaluate(config: EvaluateConfig) -> None:
     """Scores responses; writes the summary and the report, prints the table and where everything lies."""
+    if config.dry_run:
+        show_evaluate(config)
+        return
     manifest, run = run_evaluate(config), Run.of(config)
     made = results.write(run, manifest, config)
     summary.show(made.summaries)

@@ -5,11 +5,15 @@ Has several judges judge the responses of a run: how far they agree, and what ea
 
 from trust.agreement import RESULT, JudgesConfig, run_judges, show
 from trust.cli import main
+from trust.dry_run.judges import show_judges
 from trust.runs import Run
 
 
 def judges(config: JudgesConfig) -> None:
     """Compares judges; prints their agreement and the scores under each."""
+    if config.dry_run:
+        show_judges(config)
+        return
     show(run_judges(config))
     print(f"judges:   {Run.of(config).path(RESULT)}")
 

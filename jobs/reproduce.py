@@ -7,6 +7,7 @@ to `reproduce/` in the run's folder.
 """
 
 from trust.cli import main
+from trust.dry_run.reproduce import show_reproduce
 from trust.errors import TooManyFailed
 from trust.reproduce import ReproduceConfig, run_reproduce
 from trust.reproduce.job import FOLDER
@@ -16,6 +17,9 @@ from trust.runs import Run
 
 def reproduce(config: ReproduceConfig) -> None:
     """Runs what can be run of a table; prints ours beside the printed numbers and where both lie."""
+    if config.dry_run:
+        show_reproduce(config)
+        return
     table, words = run_reproduce(config)
     print(words)
     for ending in ("parquet", "csv", "md"):

@@ -5,6 +5,7 @@ responses.
 """
 
 from trust.cli import main
+from trust.dry_run.respond import show_respond
 from trust.outcome import check_failed, print_counts
 from trust.respond import RespondConfig, run_respond
 from trust.runs import Run
@@ -12,6 +13,9 @@ from trust.runs import Run
 
 def respond(config: RespondConfig) -> None:
     """Generates answers; prints what became of the rows."""
+    if config.dry_run:
+        show_respond(config)
+        return
     manifest, run = run_respond(config), Run.of(config)
     print_counts(manifest, run)
     check_failed(manifest, run, config)

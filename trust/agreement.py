@@ -98,7 +98,7 @@ def run_judges(config: JudgesConfig) -> dict[str, Any]:
         evaluation = config.of(name)
         manifests[name], made = run_evaluate(evaluation), Run.of(evaluation)
         summaries[name] = results.write(made, manifests[name], evaluation).summaries
-    manifest = execute(_plan(config, manifests), run, config)
+    manifest = execute(plan_judges(config, manifests), run, config)
     result = {
         "judges": {name: judge.describe() for name, judge in config.judges.items()},
         "summaries": summaries,
@@ -110,8 +110,9 @@ def run_judges(config: JudgesConfig) -> dict[str, Any]:
     return result
 
 
-def _plan(config: JudgesConfig, manifests: dict[str, Manifest]) -> Plan:
-    """Units are rows of the first judge's scores: the others have scored the same responses."""
+def plan_judges(config: JudgesConfig, manifests: dict[str, Manifest]) -> Plan:
+    """How verdicts are compared once all judges have judged. Units are rows of the first judge's scores: the others have
+    scored the same responses."""
     parts: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for name, manifest in manifests.items():
         made = Run.of(config.of(name))

@@ -29,6 +29,7 @@ class RunConfig:
         no_demo: answer without demonstrations.
         shot, seed: how many demonstrations, and the seed of their choice and of sampling.
         ndoc: documents shown; 0 is closed-book.
+        ndoc_in_demo: documents that a demonstration shows; null is `ndoc`.
         engine: `cpu` or `gpu` (a file of conf/engine).
         judge, judge_model: `t5` with its model, or `lexical`.
         compat: `strict`, or `upstream` for the published arithmetic.
@@ -48,6 +49,7 @@ class RunConfig:
     shot: int = 2
     seed: int = 42
     ndoc: int = 5
+    ndoc_in_demo: int | None = None
     engine: str = "cpu"
     judge: str = "t5"
     judge_model: str | None = None
@@ -143,6 +145,7 @@ def _respond_words(config: RunConfig) -> list[str]:
         f"prompt.shots={0 if config.no_demo else config.shot}",
         f"prompt.seed={config.seed}",
         f"prompt.docs={config.ndoc}",
+        f"prompt.demo_docs={'null' if config.ndoc_in_demo is None else config.ndoc_in_demo}",
         f"sampling.temperature={config.temperature}",
         f"sampling.top_p={config.top_p}",
         f"sampling.max_tokens={config.max_new_tokens}",

@@ -73,15 +73,43 @@ def run_cite(config: CiteConfig) -> Manifest:
         PreflightError: no responses, no documents to cite, no model, no room; nothing has been loaded then.
         JobStopped: the judge's `cost_limit` was reached before every row was cited.
     """
-    run, source = Run.of(config), Run.of(config, config.from_run)
+    run = Run.of(config)
     run.storage.preflight(run.root)
-    parts, inputs = source.inputs("responses", "jobs.respond")
-    samples, prompt, of_samples = _samples(config, source)
+    check(config, run)
+    cluster.connect(config.cluster)
+    plan = plan_cite(config, run, *cluster.actor_resources([config.backend], config.cluster))
+    plan.worker_config["budget"] = cost.share(config.backend.cost_limit, plan, run, config)
+    manifest = execute(plan, run, config, config.retry_failed)
+    if config.ask == "entails":
+        care_for(VerdictStore(run.storage, absolute(config.storage.root), plan.identity["judge"]), manifest)
+    cost.check(config.backend.cost_limit, manifest)
+    return manifest
+
+
+def check(config: CiteConfig, run: Run) -> None:
+    """Whether responses and model are there; nothing is loaded. Raises PreflightError."""
+    responses(config)
     sentences.preflight(choices(config.compat).sentences)
     config.backend.preflight(run.storage)
-    cluster.connect(config.cluster)
-    cpus, gpus = cluster.actor_resources([config.backend], config.cluster)
-    plan = Plan(
+
+
+def responses(config: CiteConfig) -> tuple[list[dict[str, Any]], str]:
+    """Parts of the table that is cited, and a hash over their manifests. Raises PreflightError."""
+    return Run.of(config, config.from_run).inputs("responses", "jobs.respond")
+
+
+def plan_cite(config: CiteConfig, run: Run, cpus: float, gpus: float) -> Plan:
+    """What is to be done.
+
+    Args:
+        cpus, gpus: what one actor takes.
+
+    Raises:
+        PreflightError: no documents to cite.
+    """
+    parts, inputs = responses(config)
+    samples, prompt, of_samples = _samples(config, Run.of(config, config.from_run))
+    return Plan(
         job="cite",
         identity={
             "inputs": inputs,
@@ -107,12 +135,6 @@ def run_cite(config: CiteConfig) -> Manifest:
         gpus=gpus,
         rows_in_flight=16,
     )
-    plan.worker_config["budget"] = cost.share(config.backend.cost_limit, plan, run, config)
-    manifest = execute(plan, run, config, config.retry_failed)
-    if config.ask == "entails":
-        care_for(VerdictStore(run.storage, absolute(config.storage.root), plan.identity["judge"]), manifest)
-    cost.check(config.backend.cost_limit, manifest)
-    return manifest
 
 
 def _samples(config: CiteConfig, source: Run) -> tuple[list[str], str | None, str | None]:

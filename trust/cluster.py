@@ -46,7 +46,7 @@ def connect(config: ClusterConfig) -> None:
     global _started_here  # noqa: PLW0603
     if ray.is_initialized():
         return
-    address = config.address or ("auto" if os.environ.get("RAY_ADDRESS") else "local")
+    address = config.address or ("auto" if is_named(config) else "local")
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": True}
     if address == "local":
         options["include_dashboard"] = False
@@ -61,6 +61,11 @@ def connect(config: ClusterConfig) -> None:
         said = " ".join(str(error).split())[:300]
         raise JobStopped(f"cluster.address={address}: Ray did not start: {said} Start the job again") from error
     _started_here = address == "local"
+
+
+def is_named(config: ClusterConfig) -> bool:
+    """Whether there is a cluster to join; else Ray is started on this machine."""
+    return bool(config.address or os.environ.get("RAY_ADDRESS"))
 
 
 def _knock(address: str) -> None:
@@ -81,16 +86,22 @@ def preflight(config: ClusterConfig, cpus: float, gpus: float) -> None:
         PreflightError: the cluster is too small and does not grow.
     """
     each = _each(cpus, gpus)
-    totals = [node["Resources"] for node in _nodes()]
-    fit = sum(_fit(node, each) for node in totals)
+    fit, have = room(cpus, gpus)
     if fit >= config.min_actors or _grows(each, config.min_actors, fit):
         return
-    have = "; ".join(_spell({kind: node.get(kind, 0) for kind in each}) for node in totals)
     raise PreflightError(
         f"cluster.min_actors={config.min_actors} actors of {_spell(each)} each need "
         f"{_spell({kind: config.min_actors * amount for kind, amount in each.items()})}, and an actor lies on one node; "
         f"this cluster's nodes have {have}, which is room for {fit}, and none is being added. Ask for less or add nodes"
     )
+
+
+def room(cpus: float, gpus: float) -> tuple[int, str]:
+    """How many actors the nodes hold, whatever runs on them now, and what the nodes have, in words."""
+    each = _each(cpus, gpus)
+    totals = [node["Resources"] for node in _nodes()]
+    have = "; ".join(_spell({kind: node.get(kind, 0) for kind in each}) for node in totals)
+    return sum(_fit(node, each) for node in totals), have
 
 
 def check_reach(storage: Storage, root: str) -> None:

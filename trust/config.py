@@ -75,6 +75,7 @@ class JobConfig:
             at least one and at most what is sensible for the job.
         max_failed: share of rows that may fail before rates are withheld and the job exits with 3.
         overwrite: replace what another config left under the same run.
+        dry_run: print what would run (trust.dry_run), start nothing and write nothing; no part of the fingerprint.
     """
 
     run: str = "run"
@@ -84,6 +85,7 @@ class JobConfig:
     unit_rows: int | None = None
     max_failed: float = 0.01
     overwrite: bool = False
+    dry_run: bool = False
 
     def __post_init__(self) -> None:
         one_of("compat", self.compat, MODES)

@@ -13,13 +13,15 @@ REASON = "cost_limit"  # of the rows that were not asked about
 
 def share(limit: float | None, plan: Plan, run: Run, config: AskingJobConfig) -> float | None:
     """What one actor may still spend of `limit`, by the receipts of the run so far; None for no limit."""
-    if limit is None:
-        return None
-    spent = 0.0
-    if not config.overwrite:
-        store = UnitStore(run.storage, run.root, plan.job, plan.fingerprint)
-        spent = sum(receipt.totals.get("cost", 0.0) for receipt in store.receipts(sorted(store.finished())))
-    return (limit - spent) / config.cluster.max_actors
+    return None if limit is None else (limit - spent(plan, run, config)) / config.cluster.max_actors
+
+
+def spent(plan: Plan, run: Run, config: AskingJobConfig) -> float:
+    """What the run has cost so far, by its receipts; 0 where it begins anew."""
+    if config.overwrite:
+        return 0.0
+    store = UnitStore(run.storage, run.root, plan.job, plan.fingerprint)
+    return sum(receipt.totals.get("cost", 0.0) for receipt in store.receipts(sorted(store.finished())))
 
 
 def check(limit: float | None, manifest: Manifest) -> None:

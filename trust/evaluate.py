@@ -92,26 +92,61 @@ def run_evaluate(config: EvaluateConfig) -> Manifest:
     """
     run = Run.of(config)
     run.storage.preflight(run.root)
-    chosen, limit = config.judge.chosen(), config.judge.cost_limit()
-    if not config.data.path:
-        _responses(config)
-    for judge in chosen.values():
-        judge.preflight(run.storage)
-    for metric in metrics.build(config.metrics, config.compat):
-        metric.preflight()
+    limit = config.judge.cost_limit()
+    check(config, run)
     if config.data.path:
-        common = {name: getattr(config, name) for name in JobConfig.__dataclass_fields__}
-        data = replace(config.data, outputs="require")
-        prepared = run_prepare(PrepareConfig(**common, data=data, task=config.task))
+        prepared = run_prepare(prepare_config(config))
         if not prepared.tables.get("responses"):
             check_failed(prepared, run, config)
-    parts, inputs = _responses(config)
+    parts, inputs = responses(config)
     cluster.connect(config.cluster)
     found = ((run.storage, part["path"], config.slices) for part in parts)
     slices.check(config.slices, on_cluster(config.cluster, config.cluster.actor_cpus or 1, slices.find, found))
-    cpus, gpus = cluster.actor_resources(chosen.values(), config.cluster)
+    chosen = config.judge.chosen()
+    plan = plan_evaluate(config, run, parts, inputs, *cluster.actor_resources(chosen.values(), config.cluster))
+    plan.worker_config["budget"] = cost.share(limit, plan, run, config)
+    manifest = execute(plan, run, config, config.retry_failed)
+    for ask in KEPT:
+        if ask in chosen:
+            care_for(VerdictStore(run.storage, absolute(config.storage.root), plan.identity["judge"][ask]), manifest)
+    cost.check(limit, manifest)
+    return manifest
+
+
+def check(config: EvaluateConfig, run: Run) -> None:
+    """Whether responses, judge and metrics are there; nothing is loaded. Raises PreflightError."""
+    if not config.data.path:
+        responses(config)
+    for judge in config.judge.chosen().values():
+        judge.preflight(run.storage)
+    for metric in metrics.build(config.metrics, config.compat):
+        metric.preflight()
+
+
+def prepare_config(config: EvaluateConfig) -> PrepareConfig:
+    """How the file at `data.path` is prepared first."""
+    common = {name: getattr(config, name) for name in JobConfig.__dataclass_fields__}
+    return PrepareConfig(**common, data=replace(config.data, outputs="require"), task=config.task)
+
+
+def responses(config: EvaluateConfig) -> tuple[list[dict[str, Any]], str]:
+    """Parts of the table that is evaluated, and a hash over their manifests. Raises PreflightError."""
+    source = Run.of(config, config.from_run)
+    return source.inputs("responses", "jobs.respond (or give data.path=FILE with outputs)")
+
+
+def plan_evaluate(
+    config: EvaluateConfig, run: Run, parts: list[dict[str, Any]], inputs: str, cpus: float, gpus: float
+) -> Plan:
+    """What is to be done.
+
+    Args:
+        parts, inputs: see `responses`.
+        cpus, gpus: what one actor takes.
+    """
+    chosen = config.judge.chosen()
     units = row_units(parts, config.unit_rows, UNIT_ROWS)
-    plan = Plan(
+    return Plan(
         job="evaluate",
         identity={
             "inputs": inputs,
@@ -138,18 +173,6 @@ def run_evaluate(config: EvaluateConfig) -> Manifest:
         # Enough asks for full batches of like length, but few enough rows that a kill loses little.
         rows_in_flight=min(32, max(8, sum(unit.rows for unit in units) // 40)),
     )
-    plan.worker_config["budget"] = cost.share(limit, plan, run, config)
-    manifest = execute(plan, run, config, config.retry_failed)
-    for ask in KEPT:
-        if ask in chosen:
-            care_for(VerdictStore(run.storage, absolute(config.storage.root), plan.identity["judge"][ask]), manifest)
-    cost.check(limit, manifest)
-    return manifest
-
-
-def _responses(config: EvaluateConfig) -> tuple[list[dict[str, Any]], str]:
-    source = Run.of(config, config.from_run)
-    return source.inputs("responses", "jobs.respond (or give data.path=FILE with outputs)")
 
 
 class EvaluateWorker:

@@ -8,7 +8,7 @@ from typing import Any
 
 from trust import cluster
 from trust.config import JobConfig
-from trust.errors import PreflightError
+from trust.errors import ConfigError, PreflightError
 from trust.fingerprint import differences
 from trust.finish import finish, finish_retry
 from trust.lease import Lease
@@ -28,12 +28,15 @@ def execute(plan: Plan, run: Run, config: JobConfig, retry_failed: bool = False)
         retry_failed: then also do the rows that failed again (trust.retry); the plan's worker must know how.
 
     Raises:
+        ConfigError: the config asks for a dry run, which is shown by trust.dry_run.
         PreflightError: the run holds another config's rows, somebody else is writing, or the cluster is too small.
     """
-    done = _already(plan, run, config)
+    if config.dry_run:
+        raise ConfigError("dry_run=true runs nothing: see trust.dry_run, or python -m jobs.NAME dry_run=true")
+    done = already(plan, run, config)
     if done and not (retry_failed and done.counts.get("failed")):
         return done
-    with stopping(), Lease(run.storage, run.path("_units", f"{plan.job}.lease")) as lease:
+    with stopping(), Lease(run.storage, lease_path(plan, run)) as lease:
         store = UnitStore(run.storage, run.root, plan.job, plan.fingerprint)
         if not done:
             if config.overwrite:
@@ -72,7 +75,17 @@ def _work(plan: Plan, units: list[Unit], store: UnitStore, config: JobConfig, le
     lease.check(at_once=True)
 
 
-def _already(plan: Plan, run: Run, config: JobConfig) -> Manifest | None:
+def lease_path(plan: Plan, run: Run) -> str:
+    """Where the lease of a job lies while it runs."""
+    return run.path("_units", f"{plan.job}.lease")
+
+
+def already(plan: Plan, run: Run, config: JobConfig) -> Manifest | None:
+    """The manifest of a job that is finished with this config; None where there is something to do.
+
+    Raises:
+        PreflightError: the run holds another config's rows.
+    """
     earlier = run.manifest(plan.job)
     if earlier and earlier.fingerprint == plan.fingerprint and not config.overwrite:
         log.info("%s: run=%s is finished already with this config; overwrite=true does it again", plan.job, run.name)

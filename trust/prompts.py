@@ -1,4 +1,4 @@
-"""Prompts: files in the published JSON form, and rendering a row with them.
+"""Prompts: files in the published form (JSON, or the same in YAML), and rendering a row with them.
 
 A file holds `instruction`, `demo_prompt` (with {INST} {Q} {D} {A}), `doc_prompt` (with {ID} {T} {P}), `demo_sep` and
 `demos` (question, answer, docs): the form of ALCE (Gao et al., 2023) and of Trust-Align. A refusal prompt also takes
@@ -14,10 +14,10 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from trust.errors import ConfigError, RowError
-from trust.prompt_file import PromptFile, cited, load_prompt, without_citations
+from trust.prompt_file import PromptFile, cited, lines_of, load_prompt, without_citations
 from trust.storage import Storage
 
 Messages = list[dict[str, str]]
@@ -41,6 +41,7 @@ class PromptConfig:
         exact_docs: a row with more or fewer documents fails.
         doc_tokens: what is shown of a document, title and text, in the model's tokens; null shows all.
         max_tokens: length of an answer, where `sampling.max_tokens` does not say.
+        demo_docs: documents that a demonstration shows, and those that it cites; null is as many as `docs`.
         chat: send one user message through the model's chat template; false sends the text as it is.
     """
 
@@ -54,6 +55,7 @@ class PromptConfig:
     exact_docs: bool = False
     doc_tokens: int | None = None
     max_tokens: int = 300
+    demo_docs: int | None = None
     chat: bool = True
 
     def __post_init__(self) -> None:
@@ -61,12 +63,21 @@ class PromptConfig:
             raise ConfigError("prompt.file is not set: add prompt.file=... or prompt.files (a file a task)")
         if self.file and self.files:
             raise ConfigError("prompt.file stands beside prompt.files (a file a task): use prompt=file prompt.file=...")
-        for key in ("shots", "docs"):
-            if getattr(self, key) < 0:
+        for key in ("shots", "docs", "demo_docs"):
+            if (getattr(self, key) or 0) < 0:
                 raise ConfigError(f"prompt.{key}={getattr(self, key)}: cannot be negative")
         for key in ("doc_tokens", "max_tokens"):
             if (value := getattr(self, key)) is not None and value < 1:
                 raise ConfigError(f"prompt.{key}={value}: must be at least 1")
+
+
+class _Drawn(NamedTuple):
+    """A demonstration and its place in the draw and in its file."""
+
+    rank: str
+    kind: str
+    place: int
+    demo: dict[str, Any]
 
 
 class Prompt:
@@ -114,6 +125,8 @@ class Prompt:
         """All that changes what is rendered, without where the files lie."""
         options = asdict(self.config)
         del options["file"], options["files"], options["max_tokens"]
+        if options["demo_docs"] is None:  # as in runs that were made before there was this option
+            del options["demo_docs"]
         return {**options, "texts": self.to_plain()["texts"]}
 
     def shown(self, row: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -161,29 +174,42 @@ class Prompt:
         refusals = config.shots // 2 if config.refusal else 0
         if config.refusal and not (text.refusal_demos or text.refusal_instruction):
             raise ConfigError(f"{text.source}: has neither refusal_instruction nor refusal_demos; prompt.refusal=false")
-        chosen = self._draw(text, "demos", config.shots - refusals) + self._draw(text, "refusal_demos", refusals)
-        chosen.sort()
-        return "".join(self._demonstration(text, demo) + text.demo_sep for _, _, demo in chosen)
+        chosen = [*self._draw(text, "demos", config.shots - refusals), *self._draw(text, "refusal_demos", refusals)]
+        chosen.sort(key=lambda drawn: (drawn.rank, drawn.place))
+        return "".join(self._demonstration(text, drawn) + text.demo_sep for drawn in chosen)
 
-    def _draw(self, text: PromptFile, kind: str, count: int) -> list[tuple[str, int, dict[str, Any]]]:
+    def _draw(self, text: PromptFile, kind: str, count: int) -> list[_Drawn]:
         """`count` demonstrations with the hash that orders them. Hashes, not a generator: the same draw for ever."""
         demos: Sequence[dict[str, Any]] = getattr(text, kind)
         if count > len(demos):
+            there = len(text.demos)
+            most = min(2 * there, 2 * len(text.refusal_demos) + 1) if self.config.refusal else there
             raise ConfigError(
-                f"{text.source}: prompt.shots={self.config.shots} needs {count} of {kind}, the file has {len(demos)}"
+                f"{text.source}: prompt.shots={self.config.shots} needs {count} of {kind}, the file has {len(demos)}: "
+                f"add demonstrations, or set prompt.shots={most}"
             )
         ranked = [
-            (hashlib.sha256(f"{self.config.seed}:{kind}:{index}".encode()).hexdigest(), index, demo)
+            _Drawn(hashlib.sha256(f"{self.config.seed}:{kind}:{index}".encode()).hexdigest(), kind, index, demo)
             for index, demo in enumerate(demos)
         ]
-        return sorted(ranked, key=lambda item: item[:2])[:count]
+        return sorted(ranked, key=lambda drawn: (drawn.rank, drawn.place))[:count]
 
-    def _demonstration(self, text: PromptFile, demo: Mapping[str, Any]) -> str:
-        lines = [demo["answer"]] if isinstance(demo["answer"], str) else list(demo["answer"])
+    def _demonstration(self, text: PromptFile, drawn: _Drawn) -> str:
+        demo, config = drawn.demo, self.config
+        lines = lines_of(demo)
         shown: list[dict[str, Any]] = []
-        if self.config.docs:
+        if config.docs:
+            wanted = config.docs if config.demo_docs is None else config.demo_docs
+            docs = demo["docs"] or []
+            if len(docs) < wanted:
+                key = "docs" if config.demo_docs is None else "demo_docs"
+                raise ConfigError(
+                    f"{text.source}: demonstration {drawn.place + 1}: {drawn.kind}[{drawn.place}].docs has {len(docs)} "
+                    f"documents, and prompt.{key}={wanted} shows {wanted}: add documents, or set "
+                    f"prompt.demo_docs={len(docs)} where demonstrations may show fewer than rows"
+                )
             # Never fewer than it cites: a demonstration that cites what it does not show teaches to make things up.
-            shown = demo["docs"][: max([self.config.docs, *(n for line in lines for n in cited(line))])]
+            shown = docs[: max([wanted, *(n for line in lines for n in cited(line))])]
         else:
             lines = [without_citations(line) for line in lines]
         template, answer = text.demo_prompt, lines[0] if lines else ""

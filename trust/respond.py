@@ -84,6 +84,11 @@ class RespondConfig(AskingJobConfig):
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
     from_run: str | None = None
 
+    @property
+    def most_tokens(self) -> int:
+        """Length of an answer."""
+        return self.sampling.max_tokens or self.prompt.max_tokens
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.sampling.max_tokens is None:
@@ -104,12 +109,27 @@ def run_respond(config: RespondConfig) -> Manifest:
     """
     run = Run.of(config)
     run.storage.preflight(run.root)
+    plan, engine = plan_respond(config, run)[0], config.engine
+    cluster.connect(config.cluster)
+    if config.cluster.actor_cpus is None and engine.all_cpus and not engine.gpus:
+        plan.cpus = cluster.node_cpus(config.cluster)
+    plan.worker_config["budget"] = cost.share(engine.cost_limit, plan, run, config)
+    manifest = execute(plan, run, config, config.retry_failed)
+    cost.check(engine.cost_limit, manifest)
+    return manifest
+
+
+def plan_respond(config: RespondConfig, run: Run) -> tuple[Plan, Prompt]:
+    """What is to be done, after checks that load nothing, and the prompt. The cluster is not looked at: an actor that is to
+    have all CPUs of a node has 1 in the plan.
+
+    Raises:
+        ConfigError, PreflightError: prompt, model or samples are not there.
+    """
     parts, inputs = Run.of(config, config.from_run).inputs("samples", "jobs.prepare")
     engine: engines.CompleteConfig = config.engine
     engine.preflight(config.model, run.storage, config.prompt.chat, config.sampling.of("preflight", 0))
     prompt = Prompt.load(config.prompt, run.storage)
-    cluster.connect(config.cluster)
-    cpus = cluster.node_cpus(config.cluster) if engine.all_cpus and not engine.gpus else 1.0
     plan = Plan(
         job="respond",
         identity={"inputs": inputs, **identity(config, prompt)},
@@ -117,14 +137,11 @@ def run_respond(config: RespondConfig) -> Manifest:
         worker="trust.respond:RespondWorker",
         worker_config=worker_config(config, prompt),
         config=plain(config),
-        cpus=config.cluster.actor_cpus or cpus,
+        cpus=config.cluster.actor_cpus or 1.0,
         gpus=engine.gpus,
         rows_in_flight=-(-engine.requests_in_flight // config.sampling.draws),
     )
-    plan.worker_config["budget"] = cost.share(engine.cost_limit, plan, run, config)
-    manifest = execute(plan, run, config, config.retry_failed)
-    cost.check(engine.cost_limit, manifest)
-    return manifest
+    return plan, prompt
 
 
 def identity(config: RespondConfig, prompt: Prompt) -> dict[str, Any]:

@@ -133,12 +133,33 @@ class S3:
                 written.remove(f"{folder}/{name}")
             quick.objects.rm_file(f"{folder}/")  # an empty object that pyarrow leaves in place of the folder
         except Exception as error:  # the clients raise errors of many libraries
-            where = f" at {self.endpoint}" if self.endpoint else ""
-            raise PreflightError(f"storage.root={root}{where}: cannot {step}: {explain(error)}") from error
+            raise self._refused(root, step, error) from error
         finally:
             for path in written:
                 with contextlib.suppress(Exception):
                     quick.objects.rm_file(path)
+
+    def look(self, root: str) -> None:
+        """Reaches the store and lists `root` with each client; writes nothing.
+
+        Raises:
+            PreflightError: as `preflight` does.
+        """
+        quick = S3(self.endpoint, self.region, self.virtual_hosts, _PREFLIGHT_ATTEMPTS)
+        bucket, _, prefix = root.removeprefix("s3://").partition("/")
+        step = "reach the store"
+        try:
+            _reach(quick.objects.s3.meta.endpoint_url)
+            step = "list with s3fs"
+            quick.objects.call_s3("list_objects_v2", Bucket=bucket, Prefix=prefix, MaxKeys=1)
+            step = "list with pyarrow"
+            quick.arrow.get_file_info(pafs.FileSelector(root.removeprefix("s3://"), allow_not_found=True))
+        except Exception as error:  # the clients raise errors of many libraries
+            raise self._refused(root, step, error) from error
+
+    def _refused(self, root: str, step: str, error: Exception) -> PreflightError:
+        where = f" at {self.endpoint}" if self.endpoint else ""
+        return PreflightError(f"storage.root={root}{where}: cannot {step}: {explain(error)}")
 
 
 def errors() -> tuple[type[Exception], ...]:

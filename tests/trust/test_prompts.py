@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from trust.config import load
 from trust.errors import ConfigError, PreflightError, RowError
@@ -46,7 +47,7 @@ def _write(folder: Path, content: object) -> str:
 
 
 def _prompt(source: str, /, **options: object) -> Prompt:
-    defaults = {"name": "p", "file": source, "shots": 0, "docs": 2, "chat": False}
+    defaults = {"name": "p", "file": source, "shots": 0, "docs": 2, "demo_docs": 1, "chat": False}
     return Prompt.load(PromptConfig(**{**defaults, **options}))
 
 
@@ -56,6 +57,7 @@ def _changed(folder: Path, path: str, value: object) -> str:
     place = content
     for key in parents:
         place = place[int(key)] if key.isdigit() else place[key]
+    last = int(last) if last.isdigit() else last
     if value is None:
         del place[last]
     else:
@@ -215,17 +217,51 @@ def test_bad_rows(small: str, row: dict, reason: str) -> None:
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
-        ("instruction", None, "instruction must be a text"),
-        ("doc_prompt", "no place", "doc_prompt must hold {P} exactly once"),
-        ("demo_prompt", "{INST} {Q}", "demo_prompt must hold {A} exactly once"),
-        ("demo_prompt", "{INST} {A}", "demo_prompt must hold {Q}"),
-        ("demos", {"a": 1}, "demos must be a list"),
-        ("demos.2.question", "", "demos[2].question"),
-        ("demos.1.answer", None, "demos[1].answer"),
-        ("demos.1.answer", "It is [2].", "demos[1].answer cites [2], but there are 1 documents"),
-        ("demos.0.docs.0.text", None, "demos[0].docs[0].text"),
-        ("refusal_demos.3.answer", [], "refusal_demos[3].answer"),
-        ("refusal_demo", [], "unknown key refusal_demo; did you mean refusal_demos?"),
+        ("instruction", None, "instruction is missing: add it"),
+        ("demo_sep", 3, "demo_sep must be a text, not a number"),
+        ("refusal_instruction", ["x"], "refusal_instruction must be a text, not a list"),
+        ("refusal_demo", [], "unknown key refusal_demo; did you mean refusal_demos?; known here: instruction,"),
+        ("positive_demos", [], "positive_demos and demos are two names of one key: keep one"),
+        ("doc_prompt", "[{ID}] no place", "doc_prompt must hold {P} (text) exactly once, not 0 times"),
+        ("doc_prompt", "[{ID}] {P} {P}", "doc_prompt must hold {P} (text) exactly once, not 2 times"),
+        ("doc_prompt", "{P}", "demos[0].answer cites documents by number, which doc_prompt does not show: put {ID}"),
+        (
+            "doc_prompt",
+            "[{ID}] {TEXT} {P}",
+            "doc_prompt has no place {TEXT}; did you mean {T}?; its places are {ID} (nu",
+        ),
+        ("doc_prompt", "[{ID}] {Q} {P}", "doc_prompt has no place {Q}; it belongs into demo_prompt; its places"),
+        ("demo_prompt", "{INST} {Q}", "demo_prompt must hold {A} (answer) exactly once, not 0 times"),
+        ("demo_prompt", "{INST} {A}", "demo_prompt must hold {Q}, or the model never sees the question"),
+        ("demo_prompt", "{Q} {D} {A}", "demo_prompt must hold {INST}, or the model never sees the instruction"),
+        ("demo_prompt", "{INST} {question} {D} {A}", "demo_prompt has no place {question}; did you mean {Q}?"),
+        ("demo_prompt", "{INST} {D} {A} {Q}", "demo_prompt has {Q} behind {A}, where a row's prompt ends"),
+        ("demos", {"a": 1}, "demos must be a list, not an object"),
+        ("demos.1", "Who?", "demonstration 2: demos[1] must be an object with question, answer and docs, not a text"),
+        ("demos.2.question", "", "demonstration 3: demos[2].question must be a text that is not empty"),
+        ("demos.2.question", None, "demonstration 3: demos[2].question is missing: add what is asked"),
+        ("demos.1.anwser", "x", "demonstration 2: demos[1] has an unknown key anwser; did you mean answer?"),
+        ("demos.1.answer", None, "demonstration 2: demos[1].answer is missing: add what the model is to answer"),
+        ("demos.1.answer", 7, "demos[1].answer must be a text or a list of texts, not empty, not a number"),
+        ("demos.1.answer", "It is [2].", "demonstration 2: demos[1].answer cites [2], but there are 1 documents: add"),
+        ("demos.1.answer", "It is [0].", "demos[1].answer cites [0]"),
+        ("demos.3.docs", None, "demos[3].answer cites [1], but there are 0 documents"),
+        ("refusal_demos.3.docs", None, "demonstration 4: refusal_demos[3].docs is missing: add the documents"),
+        ("demos.0.docs", "Ann did.", "demos[0].docs must be a list, not a text"),
+        ("demos.0.docs.0", "Ann did.", "demos[0].docs[0] must be an object with title and text, not a text"),
+        ("demos.0.docs.0.text", None, "demonstration 1: demos[0].docs[0].text is missing: add what the document says"),
+        (
+            "demos.0.docs.0.title",
+            None,
+            "demonstration 1: demos[0].docs[0].title is missing (doc_prompt has {T}): add it",
+        ),
+        ("demos.0.docs.0.title", 5, "demos[0].docs[0].title must be a text, not a number"),
+        ("demos.0.docs.0.txt", "x", "demos[0].docs[0] has an unknown key txt; did you mean text?"),
+        (
+            "refusal_demos.3.answer",
+            [],
+            "refusal_demos[3].answer must be a text or a list of texts, not empty, not an em",
+        ),
     ],
 )
 def test_errors_name_file_key_and_demonstration(tmp_path: Path, path: str, value: object, said: str) -> None:
@@ -236,28 +272,82 @@ def test_errors_name_file_key_and_demonstration(tmp_path: Path, path: str, value
     assert said in str(caught.value)
 
 
-def test_files_that_are_not_there_or_not_json(tmp_path: Path) -> None:
+def test_what_published_files_carry_beside_is_left_alone(tmp_path: Path) -> None:
+    doc = {"id": "7", "title": "A", "text": "Ann did.", "answers_found": [1], "rec_score": 0.5}
+    text = _prompt(_changed(tmp_path, "demos", [{**DEMO, "id": "q", "docs": [doc]}]), shots=1).render(ROW)
+    assert text.startswith("Do {Q} well.\n\nQuestion: Who?\n\nDocument [1](Title: A): Ann did.\n\nAnswer: Ann [1].")
+
+
+def test_titles_and_documents_are_needed_only_where_they_are_shown(tmp_path: Path) -> None:
+    demos = [{"question": "Who?", "answer": "Ann [1].", "docs": [{"text": "Ann did."}]}]
+    bare = {**SMALL, "doc_prompt": "[{ID}] {P}\n", "demos": demos, "refusal_demos": []}
+    assert "[1] Ann did.\n" in _prompt(_write(tmp_path, bare), shots=1, docs=1).render(ROW)
+    closed = {**bare, "demo_prompt": "{INST} {Q} {A}", "demos": [{"question": "Who?", "answer": "Ann."}]}
+    assert _prompt(_write(tmp_path, closed), shots=1, docs=0).render(ROW).startswith("Do {Q} well. Who? Ann.\n###\n")
+
+
+def test_files_that_are_not_there_or_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(PreflightError, match="nowhere"):
         load_prompt(str(tmp_path / "nowhere.json"))
     with pytest.raises(PreflightError, match="nowhere"):
         load_prompt("package://trust/nowhere.json")
-    (tmp_path / "bad.json").write_text("{")
-    with pytest.raises(ConfigError, match="not JSON"):
-        load_prompt(str(tmp_path / "bad.json"))
+    for name, content, said in (
+        ("a.json", b'{"instruction": "x",\n  "demos": [,]}', "a.json: line 2, column 13: not JSON: Expecting value"),
+        ("a.yaml", b"instruction: x\ndemos: [\n  }", "a.yaml: line 3, column 3: not YAML: expected the node content"),
+        ("b.json", b'{"instruction": "\xff\xfe"}', "b.json: not a text in UTF-8:"),
+        ("c.json", b"[]", "c.json: it holds an empty list: a prompt file is an object with instruction,"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ConfigError) as caught:
+            load_prompt(str(tmp_path / name))
+        assert said in str(caught.value)
+
+
+def test_yaml_says_the_same(small: str, tmp_path: Path) -> None:
+    file = tmp_path / "prompt.yaml"
+    file.write_text(yaml.safe_dump(SMALL), encoding="utf-8")
+    assert _prompt(str(file), shots=3, refusal=True).identity() == _prompt(small, shots=3, refusal=True).identity()
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"shots": 5}, "has 4"),
-        ({"shots": 9, "refusal": True}, "needs 5 of demos"),
+        ({"shots": 5}, "prompt.shots=5 needs 5 of demos, the file has 4: add demonstrations, or set prompt.shots=4"),
+        ({"shots": 9, "refusal": True}, "needs 5 of demos, the file has 4: add demonstrations, or set prompt.shots=8"),
         ({"shots": -1}, "cannot be negative"),
+        ({"demo_docs": -1}, "prompt.demo_docs=-1: cannot be negative"),
         ({"file": None}, "prompt.file is not set"),
+        (
+            {"shots": 4, "docs": 3, "demo_docs": None},
+            "docs has 1 documents, and prompt.docs=3 shows 3: add documents, or set prompt.demo_docs=1",
+        ),
+        ({"shots": 4, "demo_docs": 2}, "docs has 1 documents, and prompt.demo_docs=2 shows 2"),
     ],
 )
 def test_options_that_do_not_fit(small: str, options: dict, said: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(said)):
         _prompt(small, **options)
+
+
+def test_too_few_refusals(tmp_path: Path) -> None:
+    file = _changed(tmp_path, "refusal_demos", [{**DEMO, "answer": "I cannot say."}])
+    with pytest.raises(ConfigError, match=r"needs 2 of refusal_demos, the file has 1: .* set prompt\.shots=3"):
+        _prompt(file, shots=4, refusal=True)
+
+
+def test_a_demonstration_with_too_few_documents_is_named(tmp_path: Path) -> None:
+    docs = [{"title": "A", "text": "x"}] * 3
+    demos = [{**DEMO, "docs": docs}, {**DEMO, "docs": docs[:2]}]
+    file = _changed(tmp_path, "demos", demos)
+    with pytest.raises(ConfigError, match=r"demonstration 2: demos\[1\]\.docs has 2 documents, and prompt\.docs=3"):
+        _prompt(file, shots=2, docs=3, demo_docs=None)
+    assert _prompt(file, shots=2, docs=3, demo_docs=2).render(ROW).count("(Title: A): x") == 4
+    assert _prompt(file, shots=2, docs=2, demo_docs=None).render(ROW).count("(Title: A): x") == 4
+
+
+def test_the_option_for_demonstrations_is_no_part_of_older_runs_identity(small: str) -> None:
+    assert "demo_docs" not in _prompt(small, demo_docs=None).identity()
+    assert _prompt(small, demo_docs=1).identity()["demo_docs"] == 1
 
 
 def test_files_that_do_not_fit_the_options(tmp_path: Path) -> None:

@@ -127,6 +127,11 @@ class LlmConfig:
         values = {"model": asdict(self.model), "engine": asdict(self.engine), "budget": budget}
         return LlmJudge(self, engines.load(values, storage), storage)
 
+    def asked(self, pair: Mapping[str, str]) -> list[dict[str, str]] | str:
+        """What the model is sent about a pair."""
+        text = _fill(self.prompt or PROMPT, pair) + f"\n\n{_ANSWER[self.reading]}"
+        return [{"role": "user", "content": text}] if self.chat else f"{text}\nAnswer:"
+
     def sampling(self, seed: int) -> dict[str, Any]:
         """How one answer is drawn."""
         temperature = self.temperature if self.reading == "samples" else 0.0
@@ -186,11 +191,10 @@ class LlmJudge:
     async def _ask(self, inputs: Mapping[str, Any], draw: int) -> Completion:
         config = self._config
         pair = {key: str(inputs[key]) for key in ("premise", "hypothesis")}
-        text = _fill(config.prompt or PROMPT, pair) + f"\n\n{_ANSWER[config.reading]}"
         seed = int(ask_hash("entails", pair | {"draw": draw})[:8], 16) >> 1
         return await self._backend.answer(
             {
-                "messages": [{"role": "user", "content": text}] if config.chat else f"{text}\nAnswer:",
+                "messages": config.asked(pair),
                 "sampling": config.sampling(seed),
                 "schema": _SCHEMA if config.reading == "json" else None,
             }

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-from trust import adapters
+from trust import adapters, tokenizer
 from trust.ask import AskFailed, Completion
 from trust.ask.engine import EngineConfig, check_extra, engine_args, identity
 from trust.errors import PreflightError
@@ -40,7 +40,7 @@ class VllmBackend:
         _set_environment()
         args = engine_args(directory, self.engine_config, self.model)
         check_extra(self.engine_config.extra)
-        self._tokenizer = _load_tokenizer(directory)
+        self._tokenizer = tokenizer.load(directory)
         held = [_start(args, self.engine_config.device)]
         self._held = held
         # Also runs when the process ends without `close`: an engine that is left to it prints that it died.
@@ -64,11 +64,7 @@ class VllmBackend:
 
     def cut(self, text: str, tokens: int) -> str:
         """The first so many tokens of a text, as text."""
-        if self._tokenizer.is_fast:
-            ends = self._tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
-            return text if len(ends) <= tokens else text[: ends[tokens - 1][1]]
-        ids = self._tokenizer(text, add_special_tokens=False)["input_ids"]
-        return text if len(ids) <= tokens else str(self._tokenizer.decode(ids[:tokens]))
+        return tokenizer.cut(self._tokenizer, text, tokens)
 
     async def answer(self, inputs: Mapping[str, Any]) -> Completion:
         """One completion.
@@ -86,7 +82,7 @@ class VllmBackend:
         from vllm.v1.engine.exceptions import EngineDeadError
 
         sampling = dict(inputs["sampling"])
-        tokens = self._encode(inputs["messages"])
+        tokens = tokenizer.encode(self._tokenizer, inputs["messages"], self.model.chat_template_kwargs)
         if len(tokens) >= self.max_model_len:
             raise AskFailed(
                 "prompt_too_long",
@@ -128,21 +124,6 @@ class VllmBackend:
             output.text, output.finish_reason or "stop", len(tokens), len(output.token_ids), first_tokens=first
         )
 
-    def _encode(self, messages: list[dict[str, str]] | str) -> list[int]:
-        if isinstance(messages, str):
-            return list(self._tokenizer(messages)["input_ids"])
-        try:
-            encoded = self._tokenizer.apply_chat_template(
-                messages,
-                add_generation_prompt=True,
-                tokenize=True,
-                return_dict=True,
-                **self.model.chat_template_kwargs,
-            )
-        except Exception as error:  # templates are programs: they raise what they like
-            raise AskFailed("prompt_refused", f"the chat template refuses this prompt: {_one_line(error)}") from error
-        return list(encoded["input_ids"])
-
     def _dead(self, error: BaseException) -> BackendDead:
         message = f"the engine of {self.model.name} died: {_one_line(error)}"
         if _in_ray_actor():
@@ -170,12 +151,6 @@ def _stop(held: list[Any]) -> None:
     """Ends the engine in `held` and lets go of it, so that nothing of it is left for the interpreter's last moments."""
     if held:
         held.pop().shutdown(timeout=20)
-
-
-def _load_tokenizer(directory: str) -> Any:
-    from transformers import AutoTokenizer
-
-    return AutoTokenizer.from_pretrained(directory, trust_remote_code=False)
 
 
 def _set_environment() -> None:

@@ -31,6 +31,7 @@ class CompareConfig:
             out; or the `high` end, which fails only where one is certain.
         fail_slices: whether each slice has to reach it too.
         out: folder or s3:// address for the Markdown and the table; null is `compare` in the folder of `new`.
+        dry_run: say what is compared and would be written (trust.dry_run), and write nothing.
     """
 
     base: str
@@ -46,6 +47,7 @@ class CompareConfig:
     fail_on: str = "difference"
     fail_slices: bool = False
     out: str | None = None
+    dry_run: bool = False
 
     def __post_init__(self) -> None:
         one_of("questions", self.questions, QUESTIONS)

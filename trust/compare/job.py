@@ -10,7 +10,7 @@ from trust.compare.differences import ALL, Difference, Key, Side, differences, s
 from trust.compare.gate import losses
 from trust.compare.markdown import Comparison, render
 from trust.compare.runs import Evaluation, Group, Pair
-from trust.errors import PreflightError
+from trust.errors import ConfigError, PreflightError
 from trust.runs import Run
 from trust.stats import from_fixed
 from trust.storage import absolute, join
@@ -37,18 +37,15 @@ def run_compare(config: CompareConfig) -> tuple[Comparison, str]:
     Raises:
         ConfigError, PreflightError: the runs are not there, were not measured alike, or are over different questions.
     """
-    base, new = (runs.open_run(label, getattr(config, label), config.storage) for label in ("base", "new"))
-    runs.check(base, new, config.by)
-    pairs, alone = runs.pair_up(base, new, config)
-    if alone and config.questions == "same":
-        raise PreflightError(f"{'; '.join(alone)}: with questions=shared only what both have is compared")
+    if config.dry_run:
+        raise ConfigError("dry_run=true compares nothing: see trust.dry_run, or python -m jobs.compare dry_run=true")
+    base, new, pairs, alone = open_pairs(config)
     found, notes = {}, {}
     scored = metrics.build(new.config.metrics, new.config.compat)
     for pair in pairs:
         sides, notes[pair] = _sides(base, new, pair, config)
         found[pair] = [*differences(*sides, scored, pair.new.task)]
-    folder = absolute(config.out) if config.out else new.run.path("compare")
-    table, text = (join(folder, f"{base.run.name}.{ending}") for ending in ("csv", "md"))
+    table, text = paths(base, new, config)
     made = Comparison(base, new, new.config.judge.describe(), found, notes, alone, losses(found, config), table)
     words = render(made, config)
     _write_table(new.run, table, found)
@@ -56,12 +53,53 @@ def run_compare(config: CompareConfig) -> tuple[Comparison, str]:
     return made, words
 
 
+def open_pairs(config: CompareConfig) -> tuple[Evaluation, Evaluation, list[Pair], list[str]]:
+    """Both runs, the groups that are compared, and a sentence for each data set that is left out.
+
+    Raises:
+        ConfigError, PreflightError: the runs are not there or were not measured alike.
+    """
+    base, new = (runs.open_run(label, getattr(config, label), config.storage) for label in ("base", "new"))
+    runs.check(base, new, config.by)
+    pairs, alone = runs.pair_up(base, new, config)
+    if alone and config.questions == "same":
+        raise PreflightError(f"{'; '.join(alone)}: with questions=shared only what both have is compared")
+    return base, new, pairs, alone
+
+
+def paths(base: Evaluation, new: Evaluation, config: CompareConfig) -> tuple[str, str]:
+    """Where the table of all differences and the Markdown are written."""
+    folder = absolute(config.out) if config.out else new.run.path("compare")
+    return join(folder, f"{base.run.name}.csv"), join(folder, f"{base.run.name}.md")
+
+
+def questions(base: Evaluation, new: Evaluation, pair: Pair, config: CompareConfig) -> str:
+    """Over which questions two groups are compared, in words. Raises PreflightError where they cannot be."""
+    sides = _side(base, pair.base, config), _side(new, pair.new, config)
+    return _same(sides) or _shared(base, new, pair, config)
+
+
 def _sides(base: Evaluation, new: Evaluation, pair: Pair, config: CompareConfig) -> tuple[tuple[Side, Side], str]:
     """The sums of both, and over which questions they are, in words."""
     sides = _side(base, pair.base, config), _side(new, pair.new, config)
-    if same_questions(*sides):
-        return sides, f"{_questions(sides[0]):,} questions, the same in both."
-    from trust.compare.shared import overlap, shared_sums
+    if same := _same(sides):
+        return sides, same
+    from trust.compare.shared import shared_sums
+
+    words = _shared(base, new, pair, config)
+    sums = shared_sums(base, new, pair, config.by)
+    made = [Side(side.label, own, side.max_failed, side.why) for side, own in zip(sides, sums, strict=True)]
+    return (made[0], made[1]), words
+
+
+def _same(sides: tuple[Side, Side]) -> str:
+    """In words, where both are over the same questions; else nothing."""
+    return f"{_questions(sides[0]):,} questions, the same in both." if same_questions(*sides) else ""
+
+
+def _shared(base: Evaluation, new: Evaluation, pair: Pair, config: CompareConfig) -> str:
+    """How the questions overlap, in words. Raises PreflightError where those in both are none, or not to be taken alone."""
+    from trust.compare.shared import overlap
 
     found = overlap(base, new, pair)
     if not found.counts["both"]:
@@ -71,9 +109,7 @@ def _sides(base: Evaluation, new: Evaluation, pair: Pair, config: CompareConfig)
         )
     if config.questions == "same":
         raise PreflightError(f"{pair.new.dataset}: {found}. With questions=shared those in both are compared")
-    sums = shared_sums(base, new, pair, config.by)
-    made = [Side(side.label, own, side.max_failed, side.why) for side, own in zip(sides, sums, strict=True)]
-    return (made[0], made[1]), f"{found}; compared over those in both."
+    return f"{found}; compared over those in both."
 
 
 def _side(evaluation: Evaluation, group: Group, config: CompareConfig) -> Side:

@@ -13,6 +13,7 @@ from trust.config import ClusterConfig, JobConfig, plain
 from trust.errors import PreflightError
 from trust.execute import execute
 from trust.prepare.config import DataConfig, dataset_name
+from trust.prepare.plan import Spread
 from trust.prepare.plan import plan as plan_files
 from trust.prepare.pools import count, find_pools, plan_pools
 from trust.runs import Manifest, Plan, Run
@@ -44,14 +45,30 @@ def run_prepare(config: PrepareConfig) -> Manifest:
     Raises:
         PreflightError: no such file, nothing in it, not in a form that can be read.
     """
-    if not config.data.path:
-        raise PreflightError("data.path is not set: add data.path=FILE (a file, folder or glob, local or s3://)")
-    data = replace(config.data, path=absolute(config.data.path), task=config.task or config.data.task)
-    data.name = dataset_name(data)
+    check(config)
     run = Run.of(config)
     run.storage.preflight(run.root)
-    cpus = config.cluster.actor_cpus or 1
-    spread = partial(on_cluster, config.cluster, cpus)
+    spread = partial(on_cluster, config.cluster, config.cluster.actor_cpus or 1)
+    return execute(plan_prepare(config, run, spread), run, config)
+
+
+def check(config: PrepareConfig) -> None:
+    """Raises PreflightError where no file is named."""
+    if not config.data.path:
+        raise PreflightError("data.path is not set: add data.path=FILE (a file, folder or glob, local or s3://)")
+
+
+def plan_prepare(config: PrepareConfig, run: Run, spread: Spread) -> Plan:
+    """What is to be done, after one pass over the files.
+
+    Args:
+        spread: how files are passed over (trust.prepare.plan).
+
+    Raises:
+        PreflightError: no such file, nothing in it, not in a form that can be read.
+    """
+    data = replace(config.data, path=absolute(config.data.path or ""), task=config.task or config.data.task)
+    data.name = dataset_name(data)
     if data.kind == "nomiracl" and (found := find_pools(data, run.storage)):
         counted = spread(count, [(pool, plain(data.pool), run.storage) for pool in found])
         files = plan_pools(data, counted)
@@ -61,7 +78,7 @@ def run_prepare(config: PrepareConfig) -> Manifest:
         log.warning("%s", warning)
     read_as = plain(data)
     del read_as["path"]
-    plan = Plan(
+    return Plan(
         job="prepare",
         identity={"data": read_as, "inputs": files.fingerprint, "compat": config.compat},
         units=files.units,
@@ -69,9 +86,8 @@ def run_prepare(config: PrepareConfig) -> Manifest:
         worker_config={"data": plain(data), "compat": config.compat, "storage": plain(config.storage)},
         config=plain(config),
         unique=("samples", "responses"),
-        cpus=cpus,
+        cpus=config.cluster.actor_cpus or 1,
     )
-    return execute(plan, run, config)
 
 
 def on_cluster(

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import starmap
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,6 +23,8 @@ from trust.prepare.files import InputFile, find_files
 from trust.prepare.scan import Span, join_spans, scan_json, scan_lines
 from trust.storage import Storage
 from trust.units import UNITS, Unit, unit_size
+
+T = TypeVar("T")
 
 UNIT_ROWS = 2048  # at most
 
@@ -67,9 +69,7 @@ class Spread(Protocol):
     """Calls a function for each tuple of arguments and gives the results in order, as `itertools.starmap` does here and
     `trust.prepare.job.on_cluster` on a cluster."""
 
-    def __call__(
-        self, function: Callable[..., FilePlan], arguments: Iterable[tuple[Any, ...]], /
-    ) -> Iterable[FilePlan]: ...
+    def __call__(self, function: Callable[..., T], arguments: Iterable[tuple[Any, ...]], /) -> Iterable[T]: ...
 
 
 def plan(data: DataConfig, storage: Storage, unit_rows: int | None, spread: Spread = starmap) -> Plan:
