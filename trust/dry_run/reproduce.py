@@ -21,6 +21,6 @@ def show_reproduce(config: ReproduceConfig) -> None:
         done = Run.of(config.evaluate(cell.row, cell.dataset)).manifest("evaluate")
         state = f"finished at {done.finished}" if done else "to be answered and evaluated"
         show.line("", f"{cell.row} on {cell.dataset}, in run {config.evaluate(cell.row, cell.dataset).run}: {state}")
-    for reason, count in Counter(cell.lacking for cell in cells if cell.lacking).most_common():
-        show.line("not run", f"{count}: {reason}")
+    for (why, remedy), count in Counter(lacking for cell in cells for lacking in cell.lacking).most_common():
+        show.line("not run", f"{count}: {why}{f' ({remedy})' if remedy else ''}")
     show.tables(run, *(f"{FOLDER}/{config.table}.{ending}" for ending in ("parquet", "csv", "md")))
