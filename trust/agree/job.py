@@ -1,0 +1,86 @@
+"""`jobs.agree` from checked config to files."""
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from trust import tables
+from trust.agree.config import AgreeConfig
+from trust.agree.corrected import corrected, read_labels
+from trust.agree.items import Rated, metric_names, read_rated, systems
+from trust.agree.measure import Row, measure
+from trust.agree.plot import heat_map
+from trust.agree.scored import join
+from trust.errors import PreflightError
+from trust.results import write_sheet
+from trust.runs import Run
+from trust.storage import Storage, absolute, open_storage
+
+PLOT = "agreement.svg"
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What was found and written.
+
+    Attributes:
+        rows: of the table `agreement`.
+        corrected: of the table `corrected`.
+        notes: sentences for people.
+        paths: the files.
+    """
+
+    rows: list[Row]
+    corrected: list[dict[str, Any]]
+    notes: list[str]
+    paths: list[str]
+
+
+def run_agree(config: AgreeConfig) -> Agreement:
+    """Compares what metrics and people say; writes the tables `agreement` and `corrected` and a plot to the run's folder.
+
+    Raises:
+        ConfigError, PreflightError: a file or run is not there or cannot be used; the file's row is named.
+    """
+    storage = open_storage(config.storage.root, config.storage)
+    run = Run(storage, config.storage.root, config.run)
+    storage.preflight(run.root)
+    rows, notes = _agreement(config, storage) if config.data.path else ([], [])
+    fixed = corrected(config, read_labels(config, storage)) if config.labels else []
+    paths = [
+        write_sheet(run, "agreement", tables.to_table("agreement", [_plain(row) for row in rows])),
+        write_sheet(run, "corrected", tables.to_table("corrected", fixed)),
+        _plot(run, rows),
+    ]
+    return Agreement(rows, fixed, notes, [path for path in paths if path])
+
+
+def _agreement(config: AgreeConfig, storage: Storage) -> tuple[list[Row], list[str]]:
+    rated = read_rated(config, storage)
+    notes = [_read(rated, config), *join(rated.items, config)]
+    several = any(len(said) > 1 for item in rated.items for said in item.ratings.values())
+    if not metric_names(rated.items) and not several:
+        raise PreflightError(
+            "there is nothing to compare people with: metrics.NAME=COLUMN names a metric's column, runs=[NAME] evaluated runs"
+        )
+    return measure(rated, config.alpha, config.replicates), notes
+
+
+def _read(rated: Rated, config: AgreeConfig) -> str:
+    items = rated.items
+    told = f"{len(items):,} rated outputs of {len({item.group for item in items}):,} groups and {len(systems(items)):,} systems"
+    if rated.failed:
+        told += f"; {len(rated.failed)} rows were left out: {rated.failed[0]}"
+    return f"{absolute(config.data.path or '')}: {told}"
+
+
+def _plain(row: Row) -> dict[str, Any]:
+    return {item.name: getattr(row, item.name) for item in fields(row)}
+
+
+def _plot(run: Run, rows: list[Row]) -> str:
+    path, drawn = run.path(PLOT), heat_map(rows)
+    if drawn is None:
+        run.storage.delete(path)
+        return ""
+    run.storage.write_bytes(path, drawn.encode())
+    return path
