@@ -1,6 +1,7 @@
 """`jobs.agree` from checked config to files."""
 
-from dataclasses import dataclass, fields
+import json
+from dataclasses import dataclass
 from typing import Any
 
 from trust import tables
@@ -9,13 +10,14 @@ from trust.agree.corrected import corrected, read_labels
 from trust.agree.items import Rated, metric_names, read_rated, systems
 from trust.agree.measure import Row, measure
 from trust.agree.plot import heat_map
-from trust.agree.scored import join
+from trust.agree.scored import join, open_run
+from trust.config import plain
 from trust.errors import PreflightError
 from trust.results import write_sheet
 from trust.runs import Run
 from trust.storage import Storage, absolute, open_storage
 
-PLOT = "agreement.svg"
+PLOT, ORIGIN = "agreement.svg", "agreement.json"
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Agreement:
         rows: of the table `agreement`.
         corrected: of the table `corrected`.
         notes: sentences for people.
-        paths: the files.
+        paths: the files for people; `agreement.json` beside them keeps the config and what the inputs were.
     """
 
     rows: list[Row]
@@ -44,25 +46,39 @@ def run_agree(config: AgreeConfig) -> Agreement:
     storage = open_storage(config.storage.root, config.storage)
     run = Run(storage, config.storage.root, config.run)
     storage.preflight(run.root)
-    rows, notes = _agreement(config, storage) if config.data.path else ([], [])
-    fixed = corrected(config, read_labels(config, storage)) if config.labels else []
+    inputs: dict[str, Any] = {}
+    rows, notes = _agreement(config, storage, inputs) if config.data.path else ([], [])
+    fixed = _corrected(config, storage, inputs) if config.labels else []
+    for name in config.runs:
+        if manifest := open_run(name, config).manifest("evaluate"):
+            inputs[f"runs.{name}"] = [manifest.fingerprint, manifest.finished]
+    origin = {"config": plain(config), "inputs": inputs, "notes": notes}
+    storage.write_bytes(run.path(ORIGIN), json.dumps(origin, ensure_ascii=False, indent=1, allow_nan=False).encode())
     paths = [
-        write_sheet(run, "agreement", tables.to_table("agreement", [_plain(row) for row in rows])),
+        write_sheet(run, "agreement", tables.to_table("agreement", [vars(row) for row in rows])),
         write_sheet(run, "corrected", tables.to_table("corrected", fixed)),
         _plot(run, rows),
     ]
     return Agreement(rows, fixed, notes, [path for path in paths if path])
 
 
-def _agreement(config: AgreeConfig, storage: Storage) -> tuple[list[Row], list[str]]:
+def _agreement(config: AgreeConfig, storage: Storage, inputs: dict[str, Any]) -> tuple[list[Row], list[str]]:
     rated = read_rated(config, storage)
+    inputs["data"] = rated.fingerprint
     notes = [_read(rated, config), *join(rated.items, config)]
     several = any(len(said) > 1 for item in rated.items for said in item.ratings.values())
     if not metric_names(rated.items) and not several:
         raise PreflightError(
-            "there is nothing to compare people with: metrics.NAME=COLUMN names a metric's column, runs=[NAME] evaluated runs"
+            "there is nothing to compare people with: metrics.NAME=COLUMN names a metric's column, runs=[NAME] "
+            "evaluated runs"
         )
     return measure(rated, config.alpha, config.replicates), notes
+
+
+def _corrected(config: AgreeConfig, storage: Storage, inputs: dict[str, Any]) -> list[dict[str, Any]]:
+    labels = read_labels(config, storage)
+    inputs["labels"] = labels.fingerprint
+    return corrected(config, labels)
 
 
 def _read(rated: Rated, config: AgreeConfig) -> str:
@@ -71,10 +87,6 @@ def _read(rated: Rated, config: AgreeConfig) -> str:
     if rated.failed:
         told += f"; {len(rated.failed)} rows were left out: {rated.failed[0]}"
     return f"{absolute(config.data.path or '')}: {told}"
-
-
-def _plain(row: Row) -> dict[str, Any]:
-    return {item.name: getattr(row, item.name) for item in fields(row)}
 
 
 def _plot(run: Run, rows: list[Row]) -> str:

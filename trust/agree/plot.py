@@ -40,7 +40,8 @@ def _draw(rows: list[Row], title: str, limits: tuple[float, float]) -> str:
     values = {(row.metric, row.dimension): row for row in rows}
     longest = min(_WIDEST, max(map(len, metrics)))
     left, top = 0.3 + 0.075 * longest, 0.7
-    wide, high = 0.95 * len(dimensions), 0.36 * len(metrics)
+    cell = max(0.95, 0.3 + 0.075 * min(_WIDEST, max(map(len, dimensions))))
+    wide, high = cell * len(dimensions), 0.36 * len(metrics)
     width, height = max(left + wide + 0.2, 0.062 * len(title) + 0.3), top + high + 0.15
     colours = LinearSegmentedColormap.from_list("agreement", _COLOURS)
     with rc_context(_STYLE):
@@ -61,8 +62,8 @@ def _draw(rows: list[Row], title: str, limits: tuple[float, float]) -> str:
                     va="center",
                     color="white" if strong else "#222222",
                 )
-        axes.set_xticks(range(len(dimensions)), [_short(name, 16) for name in dimensions])
-        axes.set_yticks(range(len(metrics)), [_short(name, _WIDEST) for name in metrics])
+        axes.set_xticks(range(len(dimensions)), [_short(name) for name in dimensions])
+        axes.set_yticks(range(len(metrics)), [_short(name) for name in metrics])
         axes.tick_params(axis="both", length=0)
         axes.xaxis.tick_top()
         axes.set_frame_on(False)
@@ -76,6 +77,6 @@ def _shade(row: Row | None) -> float:
     return float("nan") if row is None or row.value is None else row.value
 
 
-def _short(name: str, most: int) -> str:
-    shown = name if len(name) <= most else f"{name[: most - 1]}…"
+def _short(name: str) -> str:
+    shown = name if len(name) <= _WIDEST else f"{name[: _WIDEST - 1]}…"
     return shown.replace("$", r"\$")  # a pair of them would be a formula
