@@ -2,7 +2,8 @@
 
 The file of labels has a row a response (`sample_id`, where there are several also `model`, `prompt` and `draw`, and for any value
 of the table scores a column of that name, `citation_recall` or `trust_score.citation_recall`, with what people say it should
-be), or a row a verdict (`hash`, also `sample_id` where the pair was asked for several; `label`, 1 or 0).
+be), or a row a verdict (`hash`, also `sample_id` where the pair was asked for several; `label`, 1 or 0). Labels have to be those
+of rows drawn at random. Of each response, what was labelled anywhere is in the memory of this one process: an id and two numbers.
 """
 
 from collections import defaultdict
@@ -92,8 +93,9 @@ def read_labels(config: AgreeConfig, storage: Storage) -> Labels:
     return Labels(names or (), dict(values), verdicts, fingerprint)
 
 
-def corrected(config: AgreeConfig, labels: Labels) -> list[dict[str, Any]]:
-    """A row a run, model, prompt and labelled value: the judge's mean, people's by the labels alone, and the corrected one.
+def corrected(config: AgreeConfig, labels: Labels) -> tuple[list[dict[str, Any]], list[str]]:
+    """A row a run, model, prompt and labelled value: the judge's mean, people's by the labels alone, and the corrected one; and
+    sentences about labels that met no score.
 
     Raises:
         PreflightError: a label is of no score or verdict of the runs, or stands for several responses.
@@ -113,18 +115,20 @@ def corrected(config: AgreeConfig, labels: Labels) -> list[dict[str, Any]]:
             _add_verdicts(means, score, said, labels.verdicts, used)
         for (model, prompt, value), found in sorted(means.items()):
             rows.append({"run": run.name, "model": model, "prompt": prompt, "value": value} | _corrected(found, config))
+    notes = []
     for value, by_row in labels.values.items():
         if value not in known:
             raise PreflightError(f"labels={config.labels}: no run has a value {value}{nearest(value, sorted(known))}")
-        if not any((value, key) in used for key in by_row):
-            raise PreflightError(
-                f"labels={config.labels}: no row of the runs is {dict(zip(labels.names, next(iter(by_row)), strict=True))}"
-            )
-    if labels.verdicts and not any(value == _VERDICT for value, _ in used):
-        raise PreflightError(
-            f"labels={config.labels}: no verdict of the runs has the hash {next(iter(labels.verdicts))[0]}"
-        )
-    return rows
+        if lost := [key for key in by_row if (value, key) not in used]:
+            shown = ", ".join(f"{name} {part}" for name, part in zip(labels.names, lost[0], strict=True))
+            if len(lost) == len(by_row):
+                raise PreflightError(f"labels={config.labels}: no run has {value} of any labelled row, such as {shown}")
+            notes.append(f"{value}: {len(lost)} of {len(by_row)} labels meet no score, such as that of {shown}")
+    if lost := [key for key in labels.verdicts if (_VERDICT, key) not in used]:
+        if len(lost) == len(labels.verdicts):
+            raise PreflightError(f"labels={config.labels}: no run has a verdict with the hash {lost[0][0]}")
+        notes.append(f"{len(lost)} of {len(labels.verdicts)} labels meet no verdict, such as {lost[0][0]}")
+    return rows, notes
 
 
 def _add_values(
@@ -165,9 +169,10 @@ def _add_verdicts(
         judged = said.get((digest, sample))
         if judged is None:
             continue
-        label = labels.get((digest, sample), labels.get((digest, "")))
+        key = (digest, sample) if (digest, sample) in labels else (digest, "")
+        label = labels.get(key)
         if label is not None:
-            used.add((_VERDICT, (digest,)))
+            used.add((_VERDICT, key))
         _append(means[score.output.model, score.prompt, f"verdict.{role}"], judged, label, score)
 
 

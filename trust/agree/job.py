@@ -48,7 +48,8 @@ def run_agree(config: AgreeConfig) -> Agreement:
     storage.preflight(run.root)
     inputs: dict[str, Any] = {}
     rows, notes = _agreement(config, storage, inputs) if config.data.path else ([], [])
-    fixed = _corrected(config, storage, inputs) if config.labels else []
+    fixed, more = _corrected(config, storage, inputs) if config.labels else ([], [])
+    notes += more
     for name in config.runs:
         if manifest := open_run(name, config).manifest("evaluate"):
             inputs[f"runs.{name}"] = [manifest.fingerprint, manifest.finished]
@@ -75,7 +76,9 @@ def _agreement(config: AgreeConfig, storage: Storage, inputs: dict[str, Any]) ->
     return measure(rated, config.alpha, config.replicates), notes
 
 
-def _corrected(config: AgreeConfig, storage: Storage, inputs: dict[str, Any]) -> list[dict[str, Any]]:
+def _corrected(
+    config: AgreeConfig, storage: Storage, inputs: dict[str, Any]
+) -> tuple[list[dict[str, Any]], list[str]]:
     labels = read_labels(config, storage)
     inputs["labels"] = labels.fingerprint
     return corrected(config, labels)
