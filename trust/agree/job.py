@@ -76,9 +76,7 @@ def _agreement(config: AgreeConfig, storage: Storage, inputs: dict[str, Any]) ->
     return measure(rated, config.alpha, config.replicates), notes
 
 
-def _corrected(
-    config: AgreeConfig, storage: Storage, inputs: dict[str, Any]
-) -> tuple[list[dict[str, Any]], list[str]]:
+def _corrected(config: AgreeConfig, storage: Storage, inputs: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
     labels = read_labels(config, storage)
     inputs["labels"] = labels.fingerprint
     return corrected(config, labels)

@@ -66,7 +66,11 @@ def test_columns_of_ones_own(tmp_path: Path) -> None:
 
 
 def test_annotators_with_rows_of_their_own(tmp_path: Path) -> None:
-    rows = [rated(1, "a", 4, 0.5) | {"who": "ann"}, rated(1, "a", 2) | {"who": "bob"}, rated(2, "a", 1) | {"who": "bob"}]
+    rows = [
+        rated(1, "a", 4, 0.5) | {"who": "ann"},
+        rated(1, "a", 2) | {"who": "bob"},
+        rated(2, "a", 1) | {"who": "bob"},
+    ]
     path = lines(tmp_path / "rows.jsonl", rows)
     (first, _) = read(config(tmp_path, path, annotator="who")).items
     assert (first.ratings, first.metrics) == ({"quality": [4.0, 2.0]}, {"m": 0.5})
@@ -117,7 +121,9 @@ def test_published_forms(tmp_path: Path) -> None:
     assert item.ratings == {"coherence": [2, 1], "fluency": [5, 5]}
     assert item.metrics == {"rouge.rouge_1_f_score": 0.5, "bert": 0.25}
     with pytest.raises(PreflightError, match="scale"):
-        published("summeval", tmp_path / "s.jsonl", [summary | {"expert_annotations": [{"coherence": "good"}]}], tmp_path)
+        published(
+            "summeval", tmp_path / "s.jsonl", [summary | {"expert_annotations": [{"coherence": "good"}]}], tmp_path
+        )
 
     talk = {"source": "hi\n", "context": "a fact", "system_output": "oh", "scores": {"naturalness": 2.3}}
     first, second, third = published(
