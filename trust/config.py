@@ -89,8 +89,7 @@ class JobConfig:
 
     def __post_init__(self) -> None:
         one_of("compat", self.compat, MODES)
-        if not self.run or set(self.run) & set("/\\ ") or self.run.startswith((".", "_")):
-            raise ConfigError(f"run={self.run!r}: a run's name has no slash or space and does not begin with . or _")
+        run_name("run", self.run)
         if self.unit_rows is not None and self.unit_rows < 1:
             raise ConfigError(f"unit_rows={self.unit_rows}: must be at least 1")
         if not 0 <= self.max_failed <= 1:
@@ -174,6 +173,12 @@ def one_of(key: str, value: str, choices: typing.Iterable[str]) -> None:
     choices = list(choices)
     if value not in choices:
         raise ConfigError(f"{key}={value}: unknown value{nearest(str(value), choices)} (choices: {', '.join(choices)})")
+
+
+def run_name(key: str, value: str) -> None:
+    """Raises ConfigError where `value` cannot be the name of a run."""
+    if not value or set(value) & set("/\\ ") or value.startswith((".", "_")):
+        raise ConfigError(f"{key}={value!r}: a run's name has no slash or space and does not begin with . or _")
 
 
 def plain(config: Any) -> dict[str, Any]:

@@ -12,6 +12,12 @@ MADE_LAST = (
     "rates.parquet",
     "rates.csv",
     "report.html",
+    "agreement.parquet",
+    "agreement.csv",
+    "agreement.json",
+    "agreement.svg",
+    "corrected.parquet",
+    "corrected.csv",
 )
 
 

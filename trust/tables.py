@@ -105,6 +105,26 @@ SCHEMAS: dict[str, pa.Schema] = {
             pa.field("doc", pa.int32()),
         ]
     ),
+    "agreement": pa.schema(
+        [
+            *(pa.field(name, pa.string(), nullable=False) for name in ("dimension", "metric", "level", "statistic")),
+            *(pa.field(name, pa.float64()) for name in ("value", "low", "high")),
+            *(pa.field(name, pa.int64()) for name in ("n", "questions", "skipped", "ties")),
+            *_OUTCOME,
+        ]
+    ),
+    "corrected": pa.schema(
+        [
+            *(pa.field(name, pa.string(), nullable=False) for name in ("run", "model", "prompt", "value")),
+            *(pa.field(name, pa.int64(), nullable=False) for name in ("rows", "labels")),
+            *(pa.field(name, pa.float64()) for name in ("judge", "judge_bias", "lambda")),
+            *(pa.field(name, pa.float64()) for name in ("corrected", "corrected_low", "corrected_high")),
+            *(pa.field(name, pa.float64()) for name in ("labels_alone", "labels_alone_low", "labels_alone_high")),
+            pa.field("wanted_width", pa.float64()),
+            *(pa.field(name, pa.int64()) for name in ("labels_needed", "labels_needed_alone")),
+            *_OUTCOME,
+        ]
+    ),
     "failed": pa.schema(
         [
             pa.field("job", pa.string(), nullable=False),
@@ -124,6 +144,8 @@ SORT_KEYS: dict[str, list[str]] = {
     "scores": ["sample_id", "model", "prompt", "draw", "metric"],
     "verdicts": ["sample_id", "judge", "hash"],
     "citations": ["sample_id", "model", "prompt", "draw", "sentence"],
+    "agreement": ["dimension", "metric", "level", "statistic"],
+    "corrected": ["run", "model", "prompt", "value"],
     "failed": ["job", "row"],
 }
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 Doc = dict[str, Any]
@@ -156,3 +157,35 @@ def test_published_tables_without_data(tmp_path: Path, repo: Path) -> None:
     assert "| always_refuse | ours, exact | 0.00 | 0.00 | 44.23 | 0.00 | 14.74 |" in done.stdout
     written = tmp_path / "runs" / "paper" / "reproduce" / "trust_score_2.md"
     assert written.read_text() in done.stdout
+
+
+def test_agreement_with_people(tmp_path: Path, repo: Path) -> None:
+    evaluate, agree, correct = recipe(repo, "How far a metric agrees with people")
+    rows = []
+    for n in range(12):
+        for k, system in enumerate(("human", "good", "bad")):
+            said = f"I have seen it {n} times, in the {'summer' if k < 2 else 'hall'} of that {'year' if k < 1 else 'week'}."
+            reference = f"I have seen it {n} times, in the summer of that year."
+            scores = {"naturalness": 3 - k, "engagingness": (n + k) % 3}
+            known = {"source": f"talk {n}", "context": "fact", "system_id": system, "reference": reference}
+            rows.append(known | {"system_output": said, "scores": scores})
+    (tmp_path / "topical_chat.json").write_text(json.dumps(rows))
+    for command in (evaluate, agree):
+        done = run(command, tmp_path, repo)
+        assert done.returncode == 0, done.stderr
+    with open(tmp_path / "runs" / "agreement" / "agreement.csv") as file:
+        found = {(row["dimension"], row["metric"], row["level"], row["statistic"]): row for row in csv.DictReader(file)}
+    assert float(found["naturalness", "overlap.bleu", "summary", "spearman"]["value"]) == 1
+    assert abs(float(found["engagingness", "overlap.bleu", "summary", "spearman"]["value"])) < 1
+    scores = tmp_path / "runs" / "mine" / "scores"
+    ids = sorted({row["sample_id"] for row in pq.read_table(scores).to_pylist()})
+    labels = "".join(
+        f"{sample},{system},{0.5 + n / 40}\n" for n, sample in enumerate(ids) for system in ("human", "good")
+    )
+    (tmp_path / "labels.csv").write_text(f"sample_id,model,bleu\n{labels}")
+    done = run(correct, tmp_path, repo)
+    assert done.returncode == 0, done.stderr
+    with open(tmp_path / "runs" / "corrected" / "corrected.csv") as file:
+        rated = {row["model"]: row for row in csv.DictReader(file)}
+    assert [rated[model]["labels"] for model in ("human", "good", "bad")] == ["12", "12", "0"]
+    assert rated["bad"]["status"] == "na"

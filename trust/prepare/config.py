@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from trust.config import one_of
 from trust.errors import ConfigError
 from trust.metrics import TASKS
+from trust.prepare import rated
 
-KINDS = ("trust", "nomiracl")
+KINDS = ("trust", "nomiracl", *rated.KINDS)
 OUTPUTS = ("ignore", "require", "split")
 
 ROW_COLUMNS = (
@@ -67,7 +68,8 @@ class DataConfig:
 
     Attributes:
         kind: how rows are read; `trust` is the published Trust-Score form with ALCE's forms of gold answers, `nomiracl` the
-            forms in which NoMIRACL was published (trust.prepare.nomiracl).
+            forms in which NoMIRACL was published (trust.prepare.nomiracl), `unieval`, `summeval` and `wikieval` those of
+            outputs that people have rated (trust.prepare.rated).
         path: a file, a folder or a glob, local or s3://.
         split: of a folder that Hugging Face `datasets` saved with several; null where there is one.
         name: name of the data set, first part of every sample_id; null takes the file's or folder's name.

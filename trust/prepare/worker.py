@@ -6,7 +6,7 @@ from typing import Any
 
 from trust import config as configs
 from trust.errors import RowError
-from trust.prepare import nomiracl, pools
+from trust.prepare import nomiracl, pools, rated
 from trust.prepare.cells import DELIMITERS
 from trust.prepare.config import DataConfig
 from trust.prepare.duplicates import placed_table
@@ -75,7 +75,10 @@ class PrepareWorker:
         if self._data.kind == "trust":
             return self._read(raw.value)
         try:
-            rows = nomiracl.to_rows(raw.value, self._data, raw.file)
+            if self._data.kind in rated.KINDS:
+                rows = rated.to_rows(raw.value, self._data.kind)
+            else:
+                rows = nomiracl.to_rows(raw.value, self._data, raw.file)
         except RowError as error:
             return [("failed", error)]
         return [made for row in rows for made in self._read(row)]
