@@ -84,11 +84,6 @@ class RespondConfig(AskingJobConfig):
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
     from_run: str | None = None
 
-    @property
-    def most_tokens(self) -> int:
-        """Length of an answer."""
-        return self.sampling.max_tokens or self.prompt.max_tokens
-
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.sampling.max_tokens is None:

@@ -276,18 +276,18 @@ def test_evaluate_a_run(dry: Dry) -> None:
     printed = dry("evaluate", *words)
     assert shown(printed, "units").startswith("3 of at most 3 rows, 8 rows in all; 0 have a receipt")
     assert shown(printed, "asks").startswith(
-        "about 8 to 16 different pairs for 8 responses, an estimate: 1.0 to 2.0 a response over all 8 rows"
+        "about 8 to 16 different asks for 8 responses, an estimate over all 8 rows"
     )
-    assert shown(printed, "known") == "0 of the 16 pairs of this sample are judged already and would not be asked again"
-    assert shown(printed, "first pair") == "of demo:00000, asked as citation_recall"
+    assert shown(printed, "known") == "0 of the 16 asks of this sample are answered already and not made again"
+    assert shown(printed, "first ask") == "of demo:00000, for citation_recall"
     assert block(printed) == (
         "premise:\nTitle: Baikal\nThe Angara flows out of Lake Baikal.\n\n"
         "hypothesis:\nThe Angara flows out of Lake Baikal."
     )
-    assert shown(printed, "would write").endswith("slices.csv, slices.parquet, report.html")
+    assert shown(printed, "would write").endswith("slices and rates by language (.csv, .parquet), report.html")
     config = load("evaluate", EvaluateConfig, [f"storage.root={dry.root}", *words])
     assert shown(printed, "fingerprint") == plan_evaluate(config, run, *responses(config), 1, 0).fingerprint
-    assert LexicalConfig().fingerprint() in shown(printed, "judge")
+    assert LexicalConfig().fingerprint() in shown(printed, "entails")
 
     pair = {"premise": "Title: Baikal\nThe Angara flows out of Lake Baikal.", "hypothesis": RIGHT.replace(" [1]", "")}
     from trust.ask import ask_hash
@@ -295,7 +295,7 @@ def test_evaluate_a_run(dry: Dry) -> None:
     verdict = {"judge": LexicalConfig().fingerprint(), "hash": ask_hash("entails", pair), "sample_id": "demo:00002"}
     verdict |= {"ask": "entails", "inputs": pair, "answer": "1", "score": 1.0, "status": "ok"}
     VerdictStore(run.storage, str(dry.root), LexicalConfig().fingerprint()).add([verdict])
-    assert shown(dry("evaluate", *words), "known").startswith("1 of the 16 pairs")
+    assert shown(dry("evaluate", *words), "known").startswith("1 of the 16 asks")
 
 
 def test_evaluate_a_file_that_has_yet_to_be_prepared(dry: Dry) -> None:
@@ -305,8 +305,7 @@ def test_evaluate_a_file_that_has_yet_to_be_prepared(dry: Dry) -> None:
     assert shown(printed, "first rows") == "the first 64 of 100, prepared in memory: 64 responses, 0 failed"
     assert "what follows comes from these first rows, which need not be" in printed
     assert shown(printed, "asks").startswith(
-        "about 100 to 100 different pairs for 100 responses, an estimate: 1.0 to 1.0 a response over the 64 responses in "
-        "the first 64 rows"
+        "about 100 to 100 different asks for 100 responses, an estimate over the 64 responses in the first 64 rows"
     )
     assert "responses, failed, scores, verdicts" in shown(printed, "would write")
     assert block(printed).endswith("hypothesis:\nParis is the capital of France.")
@@ -332,6 +331,27 @@ def test_evaluate_by_a_language_model_behind_an_endpoint(dry: Dry) -> None:
     assert shown(printed, "cost").startswith(f"up to about {4 * tokens + 4 * 16:,.4g}, an estimate")
 
 
+def test_evaluate_in_words_alone(dry: Dry) -> None:
+    run = Run(Storage(), str(dry.root), "r")
+    made = [response(n, RIGHT) for n in range(4)]
+    save(run, "respond", {}, UnitResult({"responses": tables.to_table("responses", made)}))
+    token = {"token": "5", "logprob": -0.1, "top_logprobs": [{"token": "5", "logprob": -0.1}]}
+    with FakeEndpoint(lambda request: Reply(answer("5", logprobs={"content": [token]}))) as fake:
+        words = ["run=r", "metrics=[geval]", "metrics.geval.aspects=[fluency]", "judge/complete=openai"]
+        words += [f"judge.complete.engine.base_url={fake.url}", "judge.complete.model.path=m"]
+        words += ["judge.complete.engine.price_in=0", "judge.complete.engine.price_out=1000000"]
+        printed = dry("evaluate", *words)
+        assert len(fake.requests) == 1, "the short question before every run"
+    assert shown(printed, "asks").startswith(
+        "at least 4 different asks for 4 responses, an estimate over all 4 rows; those"
+    )
+    assert shown(printed, "known").startswith("0 of the 4 asks of this sample")
+    assert shown(printed, "cost").startswith("up to about 20, an estimate")
+    assert shown(printed, "first ask") == "of demo:00000, for fluency"
+    assert block(printed).startswith("[user]\n")
+    assert "entails" not in printed
+
+
 def test_judges(dry: Dry) -> None:
     run = Run(Storage(), str(dry.root), "r")
     save(
@@ -345,7 +365,7 @@ def test_judges(dry: Dry) -> None:
     for name, threshold in (("a", 0.8), ("b", 0.5)):
         assert f"evaluation:   by judge {name}, in {dry.root}/j-{name}\n" in printed
         assert LexicalConfig(threshold=threshold).fingerprint() in printed
-    assert printed.count("asks:         about 4 to 4 different pairs for 4 responses") == 2
+    assert printed.count("asks:         about 4 to 4 different asks for 4 responses") == 2
     assert "once all have judged (a, b have not)" in printed
     assert printed.endswith(f"below {dry.root}/j: judges.json\n")
 

@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,18 +38,30 @@ def test_asks_are_counted_from_the_fewest_to_the_most_that_answers_can_lead_to(
 ) -> None:
     row = response(1, f"The Angara flows out of Lake Baikal {cited}.")
     row["docs"].append({"title": "Ob", "text": "The Ob is long.", "answers_found": [0]})
-    (asked,) = asks.count([row], metrics.build({"trust_score": {}}, "strict"))
+    (counted,) = asks.count([row], metrics.build({"trust_score": {}}, "strict"))
+    asked = counted["entails"]
     assert (asked.least, asked.most) == (least, most)
-    assert len(asked.pairs) == most, "a pair that is asked twice counts once"
-    pair = next(iter(asked.pairs.values()))
-    assert pair["role"] == "citation_recall"
-    assert pair["premise"].startswith("Title: Baikal\nThe Angara flows")
-    assert pair["hypothesis"] == "The Angara flows out of Lake Baikal."
+    assert len(asked.questions) == most, "a pair that is asked twice counts once"
+    question = next(iter(asked.questions.values()))
+    assert question.role == "citation_recall"
+    assert question.inputs["premise"].startswith("Title: Baikal\nThe Angara flows")
+    assert question.inputs["hypothesis"] == "The Angara flows out of Lake Baikal."
+
+
+def test_asks_in_words_are_counted_as_far_as_they_hang_on_no_answer() -> None:
+    row = response(1, "The Angara flows out of Lake Baikal.")
+    options = {"geval": {"aspects": ["fluency"], "mode": "samples", "samples": 3}, "trust_score": {}}
+    (counted,) = asks.count([row], metrics.build(options, "strict"))
+    assert counted["complete"].most == 3
+    question = next(iter(counted["complete"].questions.values()))
+    assert "The Angara flows out of Lake Baikal." in question.inputs["messages"][0]["content"]
+    assert set(counted) == {"complete", "entails"}
 
 
 def test_failed_responses_and_refusals_ask_nothing() -> None:
     rows = [response(1, None), response(2, "I apologize, but I couldn't find an answer to your question.")]
-    assert [one.most for one in asks.count(rows, metrics.build({"trust_score": {}}, "strict"))] == [0, 0]
+    counted = asks.count(rows, metrics.build({"trust_score": {}}, "strict"))
+    assert [one["entails"].most for one in counted] == [0, 0]
 
 
 def parts(folder: Path, *sizes: int) -> list[dict[str, Any]]:
@@ -183,25 +195,18 @@ def test_s3_is_looked_at_and_not_written_to(s3: str) -> None:
         show.look(gone)
 
 
-@dataclass
-class Held:
-    """A backend in an actor."""
-
-    gpus: float | None = None
-    all_cpus: bool = True
-
-
 def test_what_actors_ask_for_without_a_cluster(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setattr(ray, "init", lambda **_: pytest.fail("a dry run started Ray"))
-    show.actors(ClusterConfig(max_actors=8), 3, [Held()])
+    show.actors(ClusterConfig(max_actors=8), 3, gpus=0, all_cpus=True, if_any=2)
     assert capsys.readouterr().out == (
-        "actors:       1 to 3, each all CPUs of a node, shared among the actors there, and 1 GPU where the cluster has one\n"
+        "actors:       1 to 3, each all CPUs of a node, shared among the actors there, and 0 GPU, or 2 where the cluster has "
+        "one\n"
         "cluster:      none is named (cluster.address): the run starts Ray on this machine; the dry run does not\n"
     )
-    show.actors(ClusterConfig(actor_cpus=2, max_actors=2), None, [Held(0.5)])
+    show.actors(ClusterConfig(actor_cpus=2, max_actors=2), None, gpus=0.5, all_cpus=True)
     assert "1 to 2, each 2 CPU and 0.5 GPU\n" in capsys.readouterr().out
 
 
@@ -209,11 +214,11 @@ def test_what_actors_ask_for_without_a_cluster(
 def test_a_cluster_that_is_named_is_asked_what_it_has(capsys: pytest.CaptureFixture[str]) -> None:
     address = ray.get_runtime_context().gcs_address
     cpus = int(ray.cluster_resources()["CPU"])
-    show.actors(ClusterConfig(address=address), 3, [])
+    show.actors(ClusterConfig(address=address), 3, gpus=0, all_cpus=False)
     printed = capsys.readouterr().out
     assert f"cluster:      its nodes have {cpus} CPU: room for {cpus} such actors\n" in printed
     assert "warning" not in printed
-    show.actors(ClusterConfig(address=address, min_actors=2, max_actors=2, actor_cpus=cpus), 3, [])
+    show.actors(ClusterConfig(address=address, min_actors=2, max_actors=2, actor_cpus=cpus), 3, gpus=0, all_cpus=False)
     assert "cluster.min_actors=2 do not fit: the run asks an autoscaler" in capsys.readouterr().out
     assert cluster.room(cpus, 0) == (1, f"{cpus} CPU")
 

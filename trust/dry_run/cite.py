@@ -15,6 +15,9 @@ def show_cite(config: CiteConfig) -> None:
     show.head("cite", run)
     show.line("responses", f"of run {config.from_run}: {sum(part['rows'] for part in responses(config)[0]):,} rows")
     show.progress(plan, run, config, config.retry_failed)
-    show.actors(config.cluster, len(plan.units), [config.backend])
+    share = config.backend.gpus
+    show.actors(
+        config.cluster, len(plan.units), share or 0, all_cpus=config.backend.all_cpus, if_any=int(share is None)
+    )
     show_judge(config.ask, config.backend, run)
     show.tables(run, "responses", "citations", *(["verdicts"] if config.ask == "entails" else []))

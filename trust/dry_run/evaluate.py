@@ -8,15 +8,15 @@ from trust import cost, metrics, slices
 from trust.dry_run import show
 from trust.dry_run.asks import ANSWERS, Asked, count
 from trust.dry_run.prepare import plan_files, read_first
-from trust.dry_run.respond import ABOUT, about, price
+from trust.dry_run.respond import ABOUT, about, price, spelt
 from trust.dry_run.sample import Sample, sample
 from trust.errors import PreflightError
-from trust.evaluate import EvaluateConfig, check, plan_evaluate, prepare_config, responses
+from trust.evaluate import KEPT, EvaluateConfig, check, plan_evaluate, prepare_config, responses
 from trust.runs import Manifest, Plan, Run
 from trust.storage import absolute
 from trust.verdicts import VerdictStore
 
-_MADE = ("scores", "verdicts", "summary.json (or .parquet)", "slices.csv", "slices.parquet")
+_MADE = ("scores", "verdicts", "summary.json (or .parquet)", "slices and rates by language (.csv, .parquet)")
 
 
 def show_evaluate(config: EvaluateConfig) -> None:
@@ -32,9 +32,15 @@ def plan_one(config: EvaluateConfig, run: Run) -> Manifest | None:
     """Prints the plan of one evaluation; returns its manifest where it is finished."""
     work = (_from_file(config, run) if config.data.path else None) or _from_table(config, run)
     plan = work.plan
-    show.actors(config.cluster, len(plan.units) if plan else None, config.judge.chosen().values())
-    for ask, judge in config.judge.chosen().items():
-        show_judge(ask, judge, run)
+    judges = config.judge.chosen().values()
+    shares = [judge.gpus for judge in judges]
+    show.actors(
+        config.cluster,
+        units=len(plan.units) if plan else None,
+        gpus=sum(share for share in shares if share is not None),
+        all_cpus=any(judge.all_cpus for judge in judges),
+        if_any=shares.count(None),
+    )
     made = [*_MADE, *(["report.html"] if config.report else [])]
     show.tables(run, *(["responses", "failed"] if plan is None else []), *made)
     _asks(config, run, work.chosen, work.left.rows, cost.spent(plan, run, config) if plan else 0.0)
@@ -97,8 +103,8 @@ def _from_file(config: EvaluateConfig, run: Run) -> _Work | None:
 
 
 def show_judge(ask: str, judge: Any, run: Run) -> None:
-    """Prints who answers an ask, and where its model lies."""
-    show.line("judge", f"{judge.describe()}; fingerprint {judge.fingerprint(run.storage)}; answers {ask}")
+    """Prints who answers one kind of ask."""
+    show.line(ask, f"{judge.describe()}; fingerprint {judge.fingerprint(run.storage)}")
     if hasattr(judge, "engine"):
         show.model(judge.model, judge.engine, run.storage)
     elif hasattr(judge, "model"):
@@ -106,51 +112,70 @@ def show_judge(ask: str, judge: Any, run: Run) -> None:
 
 
 def _asks(config: EvaluateConfig, run: Run, chosen: Sample, rows: int, spent: float) -> None:
-    """Prints how often the judge may be asked about `rows` responses, from a sample of them."""
-    if not chosen.rows:
-        show.line("asks", "cannot be estimated: no response could be read")
+    """Prints who is asked, and how often they may be about `rows` responses, from a sample of them."""
+    judges = config.judge.chosen()
+    if not judges:
+        show.line("asks", "none: no metric asks anybody")
         return
-    made = metrics.build(config.metrics, config.compat)
-    for other in [metric.name for metric in made if set(metric.asks) - {"entails"}]:
-        show.line("asks", f"of {other} cannot be told: they go to a language model or follow from its answers")
-    made = [metric for metric in made if metric.asks == ("entails",)]
-    if not made:
-        return
-    asked = count(chosen.rows, made)
-    least, most = (sum(getattr(one, key) for one in asked) / len(asked) for key in ("least", "most"))
-    says = "; ".join(ANSWERS)
-    show.line(
-        "asks",
-        f"about {least * rows:,.0f} to {most * rows:,.0f} different pairs for {rows:,} responses, an estimate: {least:.1f} to "
-        f"{most:.1f} a response over {chosen.how}, counted with judges that answer without reading ({says})",
-    )
-    store = VerdictStore(run.storage, absolute(config.storage.root), config.judge.entails.fingerprint(run.storage))
+    asked = count(chosen.rows, metrics.build(config.metrics, config.compat))
+    for ask, judge in judges.items():
+        show_judge(ask, judge, run)
+        mine = [one[ask] for one in asked]
+        if not mine:
+            show.line("asks", "cannot be estimated: no response could be read")
+            continue
+        least, most = (sum(getattr(one, key) for one in mine) / len(mine) for key in ("least", "most"))
+        over = f"different asks for {rows:,} responses, an estimate over {chosen.how}"
+        if ask == "entails":
+            how = f"judges that answer without reading: {'; '.join(ANSWERS)}"
+            show.line("asks", f"about {least * rows:,.0f} to {most * rows:,.0f} {over}, counted with {how}")
+        else:
+            show.line("asks", f"at least {most * rows:,.0f} {over}; those that hang on earlier answers come on top")
+        if ask in KEPT:
+            _known(config, run, ask, chosen, mine)
+        _cost(judge, mine, most * rows, spent)
+        _first(ask, chosen, mine)
+
+
+def _known(config: EvaluateConfig, run: Run, ask: str, chosen: Sample, asked: Sequence[Asked]) -> None:
+    """Prints how many asks of the sample are answered already."""
+    judge = config.judge.chosen()[ask].fingerprint(run.storage)
+    store = VerdictStore(run.storage, absolute(config.storage.root), judge)
     known = {(row["sample_id"], row["hash"]) for row in store.load(row["sample_id"] for row in chosen.rows)}
-    pairs = [(row["sample_id"], key) for row, one in zip(chosen.rows, asked, strict=True) for key in one.pairs]
-    have = sum(pair in known for pair in pairs)
-    show.line(
-        "known", f"{have:,} of the {len(pairs):,} pairs of this sample are judged already and would not be asked again"
-    )
-    _cost(config, asked, most * rows, spent)
+    keys = [(row["sample_id"], key) for row, one in zip(chosen.rows, asked, strict=True) for key in one.questions]
+    have = sum(key in known for key in keys)
+    show.line("known", f"{have:,} of the {len(keys):,} asks of this sample are answered already and not made again")
+
+
+def _first(ask: str, chosen: Sample, asked: Sequence[Asked]) -> None:
+    """Prints the first ask of the sample."""
     for row, one in zip(chosen.rows, asked, strict=True):
-        for pair in one.pairs.values():
-            text = f"premise:\n{pair['premise']}\n\nhypothesis:\n{pair['hypothesis']}"
-            show.block("first pair", f"of {row['sample_id']}, asked as {pair['role']}", text)
+        for question in one.questions.values():
+            shown = question.inputs
+            if ask == "entails":
+                text = f"premise:\n{shown['premise']}\n\nhypothesis:\n{shown['hypothesis']}"
+            else:
+                text = spelt(shown["messages"]) if ask == "complete" else shown["text"]
+            show.block(
+                "first ask", f"of {row['sample_id']}" + (f", for {question.role}" if question.role else ""), text
+            )
             return
-    show.line("first pair", "none: no response of the sample asks the judge anything")
+    show.line("first ask", "none: no response of the sample asks anything")
 
 
-def _cost(config: EvaluateConfig, asked: Sequence[Asked], most: float, spent: float) -> None:
-    """What the most asks would cost where the judge is behind an endpoint."""
-    judge: Any = config.judge.entails
-    if judge.backend != "llm" or judge.engine.backend != "openai":
+def _cost(judge: Any, asked: Sequence[Asked], most: float, spent: float) -> None:
+    """Prints what the most asks would cost where an endpoint answers them."""
+    if not hasattr(judge, "engine") or judge.engine.backend != "openai":
         return
-    pairs = [pair for one in asked for pair in one.pairs.values()]
-    if not pairs:
+    questions = [question.inputs for one in asked for question in one.questions.values()]
+    if not questions:
         return
-    mean = sum(about(judge.asked(pair)) for pair in pairs) / len(pairs)
-    requests = most * (judge.samples if judge.reading == "samples" else 1)
+    by_pair = hasattr(judge, "asked")  # a judge of pairs puts them in its own words
+    draws = judge.samples if by_pair and judge.reading == "samples" else 1
+    texts = [judge.asked(inputs) if by_pair else inputs["messages"] for inputs in questions]
+    longest = [judge.max_tokens if by_pair else inputs["sampling"]["max_tokens"] for inputs in questions]
+    mean, answer, requests = sum(map(about, texts)) / len(texts), sum(longest) / len(longest), most * draws
     show.line(
         "prompts", f"about {mean * requests:,.0f} tokens, an estimate: {mean:,.0f} on average, guessed at {ABOUT}"
     )
-    price(judge.engine, mean * requests, requests * judge.max_tokens, requests, spent)
+    price(judge.engine, mean * requests, answer * requests, requests, spent)

@@ -27,7 +27,7 @@ def show_judges(config: JudgesConfig) -> None:
     if len(manifests) == len(config.judges):
         plan = plan_judges(config, manifests)
         show.progress(plan, run, config)
-        show.actors(config.cluster, len(plan.units), [])
+        show.actors(config.cluster, len(plan.units), 0, all_cpus=False)
     else:
         waits = [name for name in config.judges if name not in manifests]
         show.line(

@@ -29,7 +29,7 @@ def show_prepare(config: PrepareConfig) -> None:
     if left.rows:
         first = read_first(plan)
         show.line("first rows", first.told)
-    show.actors(config.cluster, len(plan.units), [])
+    show.actors(config.cluster, len(plan.units), 0, all_cpus=False)
     show.line("models", "none")
     show.tables(run, *_TABLES[config.data.outputs], "failed")
 

@@ -1,7 +1,6 @@
 """A dry run of `jobs.respond`."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -32,11 +31,11 @@ def show_respond(config: RespondConfig) -> None:
     show.head("respond", run)
     show.line("samples", f"of run {source.name}: {sum(part['rows'] for part in parts):,} rows")
     left = show.progress(plan, run, config, config.retry_failed)
-    show.actors(config.cluster, len(plan.units), [config.engine])
+    show.actors(config.cluster, len(plan.units), config.engine.gpus, config.engine.all_cpus)
     show.model(config.model, config.engine, run.storage)
     show.tables(run, "responses")
     # Failed rows that are done again are counted by draw already.
-    draws, most = (1 if left.done else config.sampling.draws), config.most_tokens
+    draws, most = (1 if left.done else config.sampling.draws), config.sampling.max_tokens or 0
     requests, asked = left.rows * draws, f"{left.rows:,} rows x {draws} draws"
     show.line("answers", f"at most {requests * most:,} tokens: {asked} x {most} (sampling.max_tokens)")
     tokens = _prompts(config, prompt, sample(parts, run.storage), reading, requests, asked)
@@ -151,22 +150,26 @@ def _first_prompt(
         title += (
             "as it is sent" if isinstance(messages, str) else "as it is sent; the endpoint applies its chat template"
         )
-        show.block("first prompt", title, messages if isinstance(messages, str) else _spelt(messages))
+        show.block("first prompt", title, spelt(messages))
         return
     context, by = _context(config, reading)
     room = (
         f"the context holds {context:,} ({by})" if context else "the model's config does not say what the context holds"
     )
-    if context and tokens + config.most_tokens > context:
+    longest = config.sampling.max_tokens or 0
+    if context and tokens + longest > context:
         room += (
             "; the prompt does not fit"
             if tokens >= context
-            else f"; {context - tokens:,} are left for an answer of up to {config.most_tokens:,}"
+            else f"; {context - tokens:,} are left for an answer of up to {longest:,}"
         )
     how = "through the model's chat template" if config.prompt.chat else "as plain text (prompt.chat=false)"
     text = tokenizer.written_out(reading.tokenizer, messages, config.model.chat_template_kwargs)
     show.block("first prompt", f"{sample_id}, {how}: {tokens:,} tokens; {room}", text)
 
 
-def _spelt(messages: Sequence[Mapping[str, str]]) -> str:
+def spelt(messages: Messages | str) -> str:
+    """Chat messages as text for people."""
+    if isinstance(messages, str):
+        return messages
     return "\n".join(f"[{message['role']}]\n{message['content']}" for message in messages)

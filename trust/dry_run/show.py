@@ -1,7 +1,6 @@
 """What the dry runs of all jobs print alike: the run, its units, actors and models."""
 
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,30 +107,29 @@ def progress(plan: Plan, run: Run, config: JobConfig, retry_failed: bool = False
     return Left(done, left)
 
 
-def actors(config: ClusterConfig, units: int | None, backends: Iterable[cluster.Backend]) -> None:
+def actors(config: ClusterConfig, units: int | None, gpus: float, all_cpus: bool, if_any: int = 0) -> None:
     """Prints what the actors ask for and, of a cluster that is named, what its nodes have.
 
     Args:
         units: more actors than these are never started; None where they are not known.
-        backends: what one actor holds.
+        gpus: of one actor, wherever it runs.
+        all_cpus: whether an actor without a GPU shares all CPUs of its node with the others there.
+        if_any: GPUs that it takes beside where the cluster has one.
     """
-    held = list(backends)
-    all_cpus = any(backend.all_cpus for backend in held)
     named = cluster.is_named(config)
     if named:
         cluster.connect(config)
-    known = [backend.gpus if backend.gpus is not None else float(named and cluster.offers_gpu()) for backend in held]
-    gpus = None if not named and any(backend.gpus is None for backend in held) else sum(known)
+        gpus, if_any = gpus + (if_any if cluster.offers_gpu() else 0), 0
     shared = all_cpus and not gpus and config.actor_cpus is None
     cpus = cluster.node_cpus(config) if named and shared else config.actor_cpus or 1.0
     most = config.max_actors if units is None else max(1, min(config.max_actors, units))
     asked = "all CPUs of a node, shared among the actors there," if shared else f"{cpus:g} CPU"
-    share = "1 GPU where the cluster has one" if gpus is None else f"{gpus:g} GPU"
-    line("actors", f"{min(config.min_actors, most)} to {most}, each {asked} and {share}")
+    more = f", or {gpus + if_any:g} where the cluster has one" if if_any else ""
+    line("actors", f"{min(config.min_actors, most)} to {most}, each {asked} and {gpus:g} GPU{more}")
     if not named:
         line("cluster", "none is named (cluster.address): the run starts Ray on this machine; the dry run does not")
         return
-    fit, have = cluster.room(cpus, gpus or 0)
+    fit, have = cluster.room(cpus, gpus)
     line("cluster", f"its nodes have {have}: room for {fit} such actors")
     if fit < config.min_actors:
         line(
