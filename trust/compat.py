@@ -41,10 +41,6 @@ class Choices:
         words: a response's length is counted by `spaces` alone, or by `script` (characters where no spaces are written).
         undefined: a rate over nothing is `zero` or not applicable (`na`).
         answered_ratio_digits: decimals that `answered_ratio` is rounded to; None for all.
-        placed: citations that are put in afterwards stand at the sentence's `start`, or before its closing `mark`.
-        attribution: the document to cite is the one with the judge's most certain answer, yes or no (`certainty`), or
-            the one that most likely entails the sentence (`entailment`).
-        cited_already: sentences that have citations keep them (`kept`), or theirs are `replaced`.
     """
 
     sentences: Literal["punkt", "sentencex"]
@@ -68,9 +64,6 @@ class Choices:
     words: Literal["spaces", "script"]
     undefined: Literal["zero", "na"]
     answered_ratio_digits: int | None
-    placed: Literal["start", "mark"]
-    attribution: Literal["certainty", "entailment"]
-    cited_already: Literal["kept", "replaced"]
 
     @property
     def known_languages(self) -> frozenset[str]:
@@ -100,9 +93,6 @@ UPSTREAM = Choices(
     words="spaces",
     undefined="zero",
     answered_ratio_digits=2,
-    placed="start",
-    attribution="certainty",
-    cited_already="kept",
 )
 
 STRICT = Choices(
@@ -127,12 +117,31 @@ STRICT = Choices(
     words="script",
     undefined="na",
     answered_ratio_digits=None,
-    placed="mark",
-    attribution="entailment",
-    cited_already="replaced",
 )
 
 MODES = {"strict": STRICT, "upstream": UPSTREAM}
+
+
+@dataclass(frozen=True)
+class Citing:
+    """How one mode cites responses afterwards (trust.posthoc), beside how it reads them.
+
+    Attributes:
+        placed: a citation stands at the sentence's `start`, or before its closing `mark`.
+        attribution: by a judge, the document to cite is the one with its most certain answer, yes or no (`certainty`), or
+            the one that most likely entails the sentence (`entailment`).
+        existing: sentences that have citations keep them (`kept`), or theirs are `replaced`.
+    """
+
+    placed: Literal["start", "mark"]
+    attribution: Literal["certainty", "entailment"]
+    existing: Literal["kept", "replaced"]
+
+
+CITING = {
+    "strict": Citing(placed="mark", attribution="entailment", existing="replaced"),
+    "upstream": Citing(placed="start", attribution="certainty", existing="kept"),
+}
 
 
 def choices(compat: str) -> Choices:

@@ -13,7 +13,7 @@ import regex
 
 from trust import config as configs
 from trust.ask import Ask
-from trust.compat import Choices, choices
+from trust.compat import CITING, Choices, choices
 from trust.errors import ConfigError, RowError
 from trust.metrics.citations import as_premise
 from trust.metrics.em5 import read_items
@@ -81,12 +81,13 @@ class Choice:
 
 
 class Citer:
-    """Cites responses in one mode (`trust.compat.Choices`: where citations are put, and what of a response gets any)."""
+    """Cites responses in one mode (`trust.compat.Citing`: where citations are put; `Choices`: what gets any)."""
 
     def __init__(self, options: CiteOptions, compat: str) -> None:
         self.options = options
         self._rules = Rules(choices(compat), Detector(), DEFAULT_STYLES)
-        self._replace = (options.existing or self._rules.choices.cited_already) == REPLACED
+        self._ways = CITING[compat]
+        self._replace = (options.existing or self._ways.existing) == REPLACED
 
     async def cite(self, row: Mapping[str, Any], ask: Ask) -> tuple[str, list[Choice]]:
         """The output with its citations, and what was chosen. A response that gets none stays as it is.
@@ -110,7 +111,7 @@ class Citer:
         """The response's sentences and where their citations go; None where it gets none."""
         if self._rules.choices.cited_rows == "answers" and reading.response != "answered":
             return None
-        if self._rules.choices.placed == "start":
+        if self._ways.placed == "start":
             return _AtStart(reading, self._replace)
         if self._replace and (plain := detach(reading.output, self._rules.styles).text) != reading.output:
             reading = read({**row, "output": plain}, self._rules)
@@ -139,7 +140,7 @@ class Citer:
 
     async def _entailed(self, premise: str, query: str, index: int, number: int, ask: Ask) -> float:
         verdict = await ask.entails(premise, query, role="post_hoc", sentence=index, doc=number)
-        if self._rules.choices.attribution == "certainty" and not verdict.label:
+        if self._ways.attribution == "certainty" and not verdict.label:
             return 1 - verdict.p_yes  # the published code adds up the log-probabilities of whatever the judge wrote
         return verdict.p_yes
 
