@@ -167,12 +167,15 @@ def _effects(
     part = slope * (judge - judge.mean()) / rows
     residuals = y - slope * judge[labelled]
     part[labelled] += (residuals - residuals.mean()) / n
-    return _effect(part, codes), _effect(alone, codes)
+    sizes = np.bincount(codes[labelled])
+    most = float((sizes**2).sum() / n)  # where rows of a cluster are all alike
+    return _effect(part, codes, most), _effect(alone, codes, most)
 
 
-def _effect(influence: np.ndarray, codes: np.ndarray) -> float:
+def _effect(influence: np.ndarray, codes: np.ndarray, most: float) -> float:
+    """Takes the worst where rows that all agree do not tell."""
     together, apart = (np.bincount(codes, influence) ** 2).sum(), (influence**2).sum()
-    return max(1.0, float(together / apart)) if apart > 0 else 1.0
+    return max(1.0, float(together / apart)) if apart > 0 else most
 
 
 def _student(value: float, variance: float, _: float, t: float) -> Interval:

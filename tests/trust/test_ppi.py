@@ -99,6 +99,9 @@ def test_rows_of_one_question_count_as_what_they_are() -> None:
     together = ppi.corrected_mean(judge, people, np.repeat(np.arange(40), 5))
     assert together.corrected.value == apart.corrected.value
     assert together.alone.width > 1.7 * apart.alone.width  # sqrt(5) less what Wilson takes off
+    agreed = np.array([1.0] * 20 + [np.nan] * 20)
+    alike = ppi.corrected_mean(np.ones(40), agreed, np.repeat(np.arange(20), 2))
+    assert alike.alone.low == pytest.approx(10 / (10 + 1.959964**2), abs=1e-6)  # as of ten
 
 
 def test_labels_for_a_width() -> None:
