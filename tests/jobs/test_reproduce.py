@@ -98,11 +98,18 @@ def test_ours_beside_the_printed_number_and_finished_rows_are_taken(
         assert "Rows run: 1, not run: 9." in printed
         assert "Judge: lexical" in printed
 
-        fake.reply = lambda request: (
-            Reply({"error": {"message": "no"}}, 400) if ASKED in request.prompt else said(request)
-        )
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray_session", "nltk_data")
+def test_numbers_of_a_row_that_failed_are_withheld(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def fails(request: Request) -> Reply:
+        return Reply({"error": {"message": "no"}}, 400) if ASKED in request.prompt else said(request)
+
+    words = ["table=trust_score_2", "rows=[llama_3_8b_icl]", "datasets=[asqa]", f"data.asqa={root}/asqa.json"]
+    with FakeEndpoint(fails) as fake:
+        words += ["engine=openai", f"engine.base_url={fake.url}", "models.llama_3_8b=m"]
         with pytest.raises(TooManyFailed, match=r"too many rows failed in paper-llama_3_8b_icl-asqa"):
-            run(root, *words, "overwrite=true")
+            run(root, *words)
     assert "run, but withheld: 32 of 32 rows failed" in capsys.readouterr().out
 
 
