@@ -15,7 +15,7 @@ from trust.prepare.job import PrepareConfig
 from trust.runs import Run
 from trust.storage import Storage
 
-ROWS = 2000
+SIZES = [(400, 40), pytest.param(2000, 200, marks=pytest.mark.slow)]  # rows, units
 
 
 def items(rows: int) -> list[dict]:
@@ -65,14 +65,15 @@ def runs(tmp_path: Path) -> Runs:
 
 
 @pytest.mark.usefixtures("ray_session")
-def test_prepare(runs: Runs, tmp_path: Path, repo: Path) -> None:
-    data = write_items(tmp_path / "data.jsonl", ROWS)
-    more = (f"data.path={data}", "data.name=d", "task=em", "data.outputs=require")
+@pytest.mark.parametrize(("rows", "units"), SIZES)
+def test_prepare(runs: Runs, tmp_path: Path, repo: Path, rows: int, units: int) -> None:
+    data = write_items(tmp_path / "data.jsonl", rows)
+    more = (f"data.path={data}", "data.name=d", "task=em", "data.outputs=require", f"unit_rows={rows // units}")
     words = job("prepare", *runs.words("killed", *more))
-    kill_when(words, repo, {}, lambda: runs.at_half("prepare", 200), 120)
+    kill_when(words, repo, {}, lambda: runs.at_half("prepare", units), 120)
     folder = next(Path(runs.run("killed").path("_units", "prepare")).iterdir())
     kept = {path: path.stat().st_mtime_ns for path in folder.glob("*.json")}
-    assert 100 <= len(kept) < 200
+    assert units // 2 <= len(kept) < units
     assert not Path(runs.run("killed").path("manifests", "prepare.json")).exists()
     assert not list(Path(runs.run("killed").path("responses")).glob("*.parquet")), "a half-made table"
     logged = finish(words, repo, {})
@@ -80,15 +81,16 @@ def test_prepare(runs: Runs, tmp_path: Path, repo: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in kept} == kept, "a finished unit was done again"
     prepare(load("prepare", PrepareConfig, runs.words("whole", *more)))
     resumed, unbroken = (table(runs.run(name), "responses") for name in ("killed", "whole"))
-    assert resumed.num_rows == ROWS
+    assert resumed.num_rows == rows
     assert resumed.equals(unbroken)
-    assert runs.run("killed").manifest("prepare").counts == {"ok": ROWS}
+    assert runs.run("killed").manifest("prepare").counts == {"ok": rows}
 
 
-def check_evaluate(runs: Runs, data: Path, repo: Path, *judge: str) -> None:
-    more = (f"data.path={data}", "data.name=d", "task=em", "replicates=100", *judge)
+def check_evaluate(runs: Runs, repo: Path, rows: int, units: int, *judge: str) -> None:
+    data = write_items(runs.root / "data.jsonl", rows)
+    more = (f"data.path={data}", "data.name=d", "task=em", "replicates=100", f"unit_rows={rows // units}", *judge)
     words = job("evaluate", *runs.words("killed", *more))
-    kill_when(words, repo, runs.env("killed"), lambda: runs.at_half("evaluate", 200), 550)
+    kill_when(words, repo, runs.env("killed"), lambda: runs.at_half("evaluate", units), 550)
     before = answered(runs.log("killed"))
     assert not Path(runs.run("killed").path("manifests", "evaluate.json")).exists()
     assert not list(Path(runs.run("killed").path("scores")).glob("*.parquet")), "a half-made table"
@@ -101,7 +103,7 @@ def check_evaluate(runs: Runs, data: Path, repo: Path, *judge: str) -> None:
         first, second = table(runs.run("killed"), name), table(unbroken, name)
         same = [column for column in first.column_names if column not in ("trace", "score")]  # these hold raw scores
         assert first.select(same).equals(second.select(same)), name
-    assert table(runs.run("killed"), "scores").num_rows == ROWS
+    assert table(runs.run("killed"), "scores").num_rows == rows
     summaries = [json.loads(Path(run.path("summary.json")).read_text()) for run in (runs.run("killed"), unbroken)]
     assert summaries[0] == summaries[1]
     assert Path(runs.run("killed").path("report.html")).exists()
@@ -119,16 +121,16 @@ def check_evaluate(runs: Runs, data: Path, repo: Path, *judge: str) -> None:
 
 
 @pytest.mark.usefixtures("ray_session")
-def test_evaluate(runs: Runs, tmp_path: Path, repo: Path) -> None:
-    check_evaluate(runs, write_items(tmp_path / "data.jsonl", ROWS), repo, "judge/entails=lexical")
+@pytest.mark.parametrize(("rows", "units"), SIZES)
+def test_evaluate(runs: Runs, repo: Path, rows: int, units: int) -> None:
+    check_evaluate(runs, repo, rows, units, "judge/entails=lexical")
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("ray_session")
 @pytest.mark.timeout(1500)
-def test_evaluate_with_a_model(runs: Runs, tmp_path: Path, repo: Path, shared: Path) -> None:
-    judge = f"judge.entails.model={shared / 'models' / 'tiny_true_nli'}"
-    check_evaluate(runs, write_items(tmp_path / "data.jsonl", ROWS), repo, judge)
+def test_evaluate_with_a_model(runs: Runs, repo: Path, shared: Path) -> None:
+    check_evaluate(runs, repo, 2000, 200, f"judge.entails.model={shared / 'models' / 'tiny_true_nli'}")
 
 
 @pytest.mark.slow
