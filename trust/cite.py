@@ -9,10 +9,8 @@ from typing import Any
 from trust import cluster, cost, tables
 from trust.ask import judges
 from trust.ask.runner import Ledger, RowAsk, Runner
-from trust.ask.sentence import SentenceConfig
-from trust.ask.t5 import T5Config
 from trust.compat import choices
-from trust.config import AskingJobConfig, build, plain
+from trust.config import AskingJobConfig, plain
 from trust.errors import ConfigError, RowError
 from trust.evaluate import ASKS
 from trust.execute import execute
@@ -27,25 +25,18 @@ from trust.verdicts import UNREADABLE, VerdictStore, care_for, used_verdicts
 UNIT_ROWS = 128  # at most
 
 
-@dataclass
-class CiteJudges:
-    """Who scores the documents; only the one that `cite.by` needs is loaded."""
-
-    embed: Any = field(default_factory=SentenceConfig, metadata={"choices": judges.EMBEDDERS, "by": "backend"})
-    entails: Any = field(default_factory=T5Config, metadata={"choices": judges.CHOICES, "by": "backend"})
-
-
 @dataclass(kw_only=True)
 class CiteConfig(AskingJobConfig):
     """`jobs.cite`.
 
     Attributes:
         from_run: the run whose responses are cited.
+        judge: who scores the documents; only the one that `cite.by` needs is loaded.
     """
 
     from_run: str
     cite: CiteOptions
-    judge: CiteJudges = field(default_factory=CiteJudges)
+    judge: judges.JudgeConfig = field(default_factory=judges.JudgeConfig)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -62,7 +53,7 @@ class CiteConfig(AskingJobConfig):
     @property
     def backend(self) -> judges.EntailsConfig:
         """The config of who answers it."""
-        chosen: judges.EntailsConfig = getattr(self.judge, self.ask)
+        chosen: judges.EntailsConfig = self.judge.only([self.ask]).chosen()[self.ask]
         return chosen
 
 
@@ -156,9 +147,8 @@ class CiteWorker:
         self._citer = Citer(self._options, config["compat"])
         self._samples, self._closed_book = config["samples"], config["closed_book"]
         self._judges = config["ask"] == "entails"
-        kinds = judges.CHOICES if self._judges else judges.EMBEDDERS
-        backend: Any = build(kinds[config["backend"]["backend"]], config["backend"], f"judge.{config['ask']}")
-        self._backend = backend.load(self._storage, config.get("budget"))
+        loaded = judges.load({config["ask"]: config["backend"]}, self._storage, config.get("budget"))
+        self._backend = loaded[config["ask"]]
         self._runner = Runner({config["ask"]: self._backend})
         self._verdicts = VerdictStore(self._storage, config["root"], self._backend.fingerprint)
 

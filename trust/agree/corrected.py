@@ -37,13 +37,15 @@ class Labels:
     Attributes:
         names: the columns of `_KEY` that the file has.
         values: value's name -> key of a row -> what it should be.
+        words: column -> its first cell that is no number, with its place; it is one for people, or a mistake.
         verdicts: (hash, sample_id or empty) -> what the answer should be.
         fingerprint: of the file's content.
     """
 
     names: tuple[str, ...]
     values: dict[str, dict[Key, float]]
-    verdicts: dict[tuple[str, str], float]
+    words: dict[str, str]
+    verdicts: dict[Key, float]
     fingerprint: str
 
 
@@ -62,18 +64,23 @@ def read_labels(config: AgreeConfig, storage: Storage) -> Labels:
     Raises:
         PreflightError: names file and row that cannot be used.
     """
-    rows, fingerprint = read_rows(DataConfig(path=config.labels, name="labels"), storage)
+    try:
+        rows, fingerprint = read_rows(DataConfig(path=config.labels, name="labels"), storage)
+    except PreflightError as error:
+        raise PreflightError(str(error).replace("data.path=", "labels=")) from error
     values: dict[str, dict[Key, float]] = defaultdict(dict)
-    verdicts: dict[tuple[str, str], float] = {}
+    words: dict[str, str] = {}
+    verdicts: dict[Key, float] = {}
     names: tuple[str, ...] | None = None
+    key: Key
     for raw in rows:
         try:
             if isinstance(raw.value, RowError):
                 raise raw.value
             row = {key: value for key, value in raw.value.items() if value is not None and value != ""}
             if "hash" in row:
-                if (label := value_of(row.get(_VERDICT), _VERDICT, config.scale)) is not None:
-                    _put(verdicts, (str(row["hash"]), str(row.get("sample_id", ""))), label)
+                key = (str(row["hash"]), str(row.get("sample_id", "")))
+                _put(verdicts, key, value_of(row.get(_VERDICT), _VERDICT, config.scale))
                 continue
             own = tuple(name for name in _KEY if name in row)
             if "sample_id" not in own:
@@ -83,14 +90,17 @@ def read_labels(config: AgreeConfig, storage: Storage) -> Labels:
                     "missing_field", f"the row is named by {', '.join(own)}, those before by {', '.join(names or ())}"
                 )
             names = own
-            for name, value in row.items():
-                if name not in _KEY and (label := value_of(value, name, config.scale)) is not None:
-                    _put(values[name], tuple(str(row[each]) for each in own), label)
+            key = tuple(str(row[name]) for name in own)
+            for name in [name for name in row if name not in _KEY]:
+                try:
+                    _put(values[name], key, value_of(row[name], name, config.scale))
+                except RowError as error:
+                    words.setdefault(name, f"{place(raw)}: {error.detail}")
         except RowError as error:
             raise PreflightError(f"{place(raw)}: {error.detail}") from None
-    if not values and not verdicts:
+    if not values and not words and not verdicts:
         raise PreflightError(f"labels={config.labels}: no row holds a label")
-    return Labels(names or (), dict(values), verdicts, fingerprint)
+    return Labels(names or (), dict(values), words, verdicts, fingerprint)
 
 
 def corrected(config: AgreeConfig, labels: Labels) -> tuple[list[dict[str, Any]], list[str]]:
@@ -115,10 +125,17 @@ def corrected(config: AgreeConfig, labels: Labels) -> tuple[list[dict[str, Any]]
             _add_verdicts(means, score, said, labels.verdicts, used)
         for (model, prompt, value), found in sorted(means.items()):
             rows.append({"run": run.name, "model": model, "prompt": prompt, "value": value} | _corrected(found, config))
-    notes = []
+    named = [*dict.fromkeys([*labels.values, *labels.words])]
+    if wrong := next((name for name in labels.words if name in known), None):
+        raise PreflightError(labels.words[wrong])
+    if named and not known.intersection(named):
+        near = next((hint for name in named if (hint := nearest(name, sorted(known)))), "")
+        raise PreflightError(f"labels={config.labels}: no run has a value {', '.join(named)}{near}")
+    others = [name for name in named if name not in known]
+    notes = [f"{config.labels}: columns that are no value of the runs: {', '.join(others)}"] if others else []
     for value, by_row in labels.values.items():
         if value not in known:
-            raise PreflightError(f"labels={config.labels}: no run has a value {value}{nearest(value, sorted(known))}")
+            continue
         if lost := [key for key in by_row if (value, key) not in used]:
             shown = ", ".join(f"{name} {part}" for name, part in zip(labels.names, lost[0], strict=True))
             if len(lost) == len(by_row):
@@ -161,7 +178,7 @@ def _add_verdicts(
     means: dict[tuple[str, str, str], _Means],
     score: Score,
     said: Mapping[tuple[str, str], float],
-    labels: Mapping[tuple[str, str], float],
+    labels: Mapping[Key, float],
     used: set[tuple[str, Key]],
 ) -> None:
     sample = score.output.sample_id
@@ -218,6 +235,6 @@ def _corrected(found: _Means, config: AgreeConfig) -> dict[str, Any]:
     }
 
 
-def _put(into: dict[Any, float], key: Any, label: float) -> None:
-    if into.setdefault(key, label) != label:
+def _put(into: dict[Any, float], key: Any, label: float | None) -> None:
+    if label is not None and into.setdefault(key, label) != label:
         raise RowError("repeated_label", f"{key} has another label in a row before: {into[key]:g}")

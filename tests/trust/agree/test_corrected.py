@@ -93,9 +93,28 @@ def test_labels_that_meet_nothing_are_told_of(mine: Run, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
+        ([{"refused": 1}, {"refused": "maybe"}], r"line 2: refused is 'maybe', which is no number; scale="),
+        ([{"refused": 1}, {"sample_id": "demo:00000", "refused": 0}], "line 2: .*another label"),
+    ],
+)
+def test_labels_that_cannot_be_read(mine: Run, labels: list[dict[str, Any]], message: str, tmp_path: Path) -> None:
+    with pytest.raises(PreflightError, match=message):
+        made(tmp_path, [{"sample_id": f"demo:{n:05d}"} | label for n, label in enumerate(labels)])
+
+
+def test_other_columns_are_for_people(mine: Run, tmp_path: Path) -> None:
+    labels = [{"sample_id": f"demo:{n:05d}", "answer_correctness": n % 2, "note": "why"} for n in range(12)]
+    ((row,), notes) = made(tmp_path, labels)
+    assert row["status"] == "scored"
+    assert notes == [f"{tmp_path}/labels.jsonl: columns that are no value of the runs: note"]
+    with pytest.raises(PreflightError, match=r"labels=.*/none.csv: no such file"):
+        read_labels(config(tmp_path, runs=["mine"], labels=str(tmp_path / "none.csv")), open_storage())
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
         ([{"answer_correctness": 1}], r"line 1: the row has neither a sample_id nor the hash"),
-        ([{"sample_id": "a", "refused": "maybe"}], r"line 1: refused is 'maybe', which is no number; scale="),
-        ([{"sample_id": "a", "refused": 1}, {"sample_id": "a", "refused": 0}], "line 2: .*another label"),
         (
             [{"sample_id": "a", "refused": 1}, {"sample_id": "a", "model": "m", "refused": 1}],
             "line 2: the row is named",
