@@ -16,7 +16,7 @@ def fails(row, ask):
 
 def test_several_metrics_from_the_command_line(tmp_path: Path, repo: Path) -> None:
     section = (repo / "README.md").read_text().split("## Rules, your own code, BLEU and ROUGE")[1].split("\n## ")[0]
-    blocks = dict(re.findall(r"^```(\w*)\n(.*?)^```$", section, re.S | re.M))
+    blocks = dict(reversed(re.findall(r"^```(\w*)\n(.*?)^```$", section, re.S | re.M)))  # the first of each kind
     (tmp_path / "rules.yaml").write_text(blocks["yaml"])
     (tmp_path / "my_checks.py").write_text(blocks["python"] + FAILING)
     rows = [
@@ -31,7 +31,7 @@ def test_several_metrics_from_the_command_line(tmp_path: Path, repo: Path) -> No
         for n in range(12)
     ]
     (tmp_path / "answers.json").write_text(json.dumps(rows))
-    command, *_ = [line for line in blocks[""].replace("\\\n", " ").splitlines() if line.startswith("python -m ")]
+    (command,) = [line for line in blocks[""].replace("\\\n", " ").splitlines() if line.startswith("python -m ")]
     command = command.replace("judge/entails=t5", "judge/entails=lexical").removeprefix("python")
 
     def run(*more: str) -> subprocess.CompletedProcess[str]:
