@@ -8,10 +8,14 @@ evaluated runs corrected for the judge's errors. Writes the tables `agreement` a
 from trust.agree import AgreeConfig, run_agree
 from trust.agree.show import show
 from trust.cli import main
+from trust.dry_run.agree import show_agree
 
 
 def agree(config: AgreeConfig) -> None:
     """Compares, and prints what was found."""
+    if config.dry_run:
+        show_agree(config)
+        return
     show(run_agree(config))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from jobs.agree import agree
 from jobs.compare import compare
 from jobs.evaluate import evaluate
 from jobs.judges import judges
@@ -16,10 +17,12 @@ from jobs.respond import respond
 from tests.conftest import API_KEY, API_KEY_ENV
 from tests.fake_endpoint import FakeEndpoint, Reply, answer
 from tests.jobs.test_recipes import recipe
+from tests.trust.agree.helpers import lines, rated
 from tests.trust.compare.helpers import RIGHT, evaluated, rows
 from tests.trust.report.helpers import response, save
 from tests.trust.test_dry_run import finished, tree
 from trust import cluster, models, tables
+from trust.agree import AgreeConfig
 from trust.agreement import JudgesConfig
 from trust.ask.lexical import LexicalConfig
 from trust.cli import main
@@ -41,6 +44,7 @@ JOBS: dict[str, tuple[type, Callable[[Any], None]]] = {
     "evaluate": (EvaluateConfig, evaluate),
     "judges": (JudgesConfig, judges),
     "compare": (CompareConfig, compare),
+    "agree": (AgreeConfig, agree),
 }
 SMALL = {"instruction": "Cite.", "demo_sep": "\n", "demo_prompt": "{INST}\n{Q}\n{D}{A}", "doc_prompt": "[{ID}] {P}\n"}
 
@@ -384,6 +388,21 @@ def test_compare(dry: Dry) -> None:
     assert shown(printed, "fails") == "with exit code 4 where it loses: trust_score by more than 1 points"
     assert shown(printed, "would write") == f"{dry.root}/new/compare/base.csv, {dry.root}/new/compare/base.md"
     assert "60 questions, the same in both." in dry("compare", "base=base", "new=base")
+
+
+def test_agree(dry: Dry) -> None:
+    made = [rated(n, system, [n % 5, (n + k) % 5], (n % 5) + k) for n in range(6) for k, system in enumerate("ab")]
+    path = lines(dry.folder / "rows.jsonl", made)
+    printed = dry("agree", f"data.path={path}", "run=a")
+    assert "rated:        " in printed
+    assert "12 rated outputs of 6 groups and 2 systems" in printed
+    assert shown(printed, "dimensions") == "quality"
+    assert shown(printed, "metrics") == "m"
+    assert shown(printed, "would write") == (
+        f"below {dry.root}/a: agreement.csv, agreement.parquet, agreement.svg, agreement.json"
+    )
+    with pytest.raises(PreflightError, match="no finished evaluation"):
+        dry("agree", f"data.path={path}", "runs=[gone]")
 
 
 @pytest.mark.parametrize(

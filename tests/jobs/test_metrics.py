@@ -7,18 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-FAILING = """
-
-def fails(row, ask):
-    return {}[row["sample_id"][-1]]
-"""
-
 
 def test_several_metrics_from_the_command_line(tmp_path: Path, repo: Path) -> None:
     section = (repo / "README.md").read_text().split("## Rules, your own code, BLEU and ROUGE")[1].split("\n## ")[0]
-    blocks = dict(re.findall(r"^```(\w*)\n(.*?)^```$", section, re.S | re.M))
+    blocks = dict(reversed(re.findall(r"^```(\w*)\n(.*?)^```$", section, re.S | re.M)))  # the first of each kind
     (tmp_path / "rules.yaml").write_text(blocks["yaml"])
-    (tmp_path / "my_checks.py").write_text(blocks["python"] + FAILING)
+    (tmp_path / "my_checks.py").write_text(blocks["python"])
     rows = [
         {
             "id": f"q{n}",
@@ -31,15 +25,12 @@ def test_several_metrics_from_the_command_line(tmp_path: Path, repo: Path) -> No
         for n in range(12)
     ]
     (tmp_path / "answers.json").write_text(json.dumps(rows))
-    command, *_ = [line for line in blocks[""].replace("\\\n", " ").splitlines() if line.startswith("python -m ")]
+    (command,) = [line for line in blocks[""].replace("\\\n", " ").splitlines() if line.startswith("python -m ")]
     command = command.replace("judge/entails=t5", "judge/entails=lexical").removeprefix("python")
 
-    def run(*more: str) -> subprocess.CompletedProcess[str]:
-        words = ["bash", "-c", f"{sys.executable} {command} replicates=100 {' '.join(more)}"]
-        env = os.environ | {"PYTHONPATH": str(repo)}
-        return subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, env=env, timeout=300)
-
-    done = run()
+    words = ["bash", "-c", f"{sys.executable} {command} replicates=100"]
+    env = os.environ | {"PYTHONPATH": str(repo)}
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, env=env, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     summary = json.loads((tmp_path / "runs/mine/summary.json").read_text())
     assert (summary["rule_cites"], summary["rule_brief"], summary["rules_passed"]) == (50.0, 100.0, 50.0)
@@ -52,9 +43,3 @@ def test_several_metrics_from_the_command_line(tmp_path: Path, repo: Path) -> No
     assert (summary["num_scored"], summary["code_num_scored"], summary["rules_num_failed"]) == (12, 12, 0)
     page = (tmp_path / "runs/mine/report.html").read_text()
     assert "Rule cites is broken" in page
-
-    failed = run("metrics.code.functions.fails=my_checks:fails", "run=broken")
-    assert failed.returncode == 3, failed.stderr
-    assert "code_error" in failed.stderr
-    summary = json.loads((tmp_path / "runs/broken/summary.json").read_text())
-    assert summary["withheld"].startswith("code: 12 of 12 rows failed")

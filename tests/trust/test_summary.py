@@ -13,7 +13,7 @@ from trust.metrics.trust_score import TrustScore, TrustScoreConfig
 from trust.results import write_summary
 from trust.runs import Run
 from trust.storage import StorageConfig
-from trust.summary import show
+from trust.summary import _joined, show
 from trust.sums import term_names
 
 METRIC = TrustScore(TrustScoreConfig(), "strict")
@@ -67,3 +67,20 @@ def test_what_is_printed_names_judge_and_mode(capsys: pytest.CaptureFixture[str]
     assert "50.00 [40.0, 60.0]" in printed
     assert "n.a." in printed
     assert "judge: lexical   mode: strict" in printed
+
+
+def test_numbers_of_several_metrics_stand_side_by_side() -> None:
+    one = {"num_scored": 3, "num_na": 0, "num_failed": 0, "same": 1.0, "first": 2.0}
+    other = {
+        "num_scored": 1,
+        "num_na": 0,
+        "num_failed": 2,
+        "same": 1.0,
+        "second": None,
+        "withheld": "2 of 3 rows failed",
+    }
+    joined = _joined({"one": one, "other": other})
+    assert (joined["first"], joined["second"], joined["same"]) == (2.0, None, 1.0)
+    assert (joined["num_scored"], joined["one_num_failed"], joined["other_num_failed"]) == (3, 0, 2)
+    assert joined["withheld"] == "other: 2 of 3 rows failed"
+    assert _joined({"one": one}) == one

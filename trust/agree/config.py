@@ -53,6 +53,7 @@ class AgreeConfig:
         width: of a 95 % interval, for which the labels it takes are counted; in the unit of the values (0.1 is 10 points).
         replicates: bootstrap replicates behind every interval.
         max_failed: share of the file's rows that may be unreadable.
+        dry_run: say what is read and would be compared and written (trust.dry_run), and write nothing.
     """
 
     run: str = "run"
@@ -72,6 +73,7 @@ class AgreeConfig:
     width: float = 0.1
     replicates: int = 1000
     max_failed: float = 0.01
+    dry_run: bool = False
 
     def __post_init__(self) -> None:
         run_name("run", self.run)

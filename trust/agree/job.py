@@ -12,7 +12,7 @@ from trust.agree.measure import Row, measure
 from trust.agree.plot import heat_map
 from trust.agree.scored import join, open_run
 from trust.config import plain
-from trust.errors import PreflightError
+from trust.errors import ConfigError, PreflightError
 from trust.results import write_sheet
 from trust.runs import Run
 from trust.storage import Storage, absolute, open_storage
@@ -43,6 +43,8 @@ def run_agree(config: AgreeConfig) -> Agreement:
     Raises:
         ConfigError, PreflightError: a file or run is not there or cannot be used; the file's row is named.
     """
+    if config.dry_run:
+        raise ConfigError("dry_run=true compares nothing: see trust.dry_run, or python -m jobs.agree dry_run=true")
     storage = open_storage(config.storage.root, config.storage)
     run = Run(storage, config.storage.root, config.run)
     storage.preflight(run.root)
@@ -64,8 +66,18 @@ def run_agree(config: AgreeConfig) -> Agreement:
 
 
 def _agreement(config: AgreeConfig, storage: Storage, inputs: dict[str, Any]) -> tuple[list[Row], list[str]]:
-    rated = read_rated(config, storage)
+    rated, notes = read(config, storage)
     inputs["data"] = rated.fingerprint
+    return measure(rated, config.alpha, config.replicates), notes
+
+
+def read(config: AgreeConfig, storage: Storage) -> tuple[Rated, list[str]]:
+    """What people said, with the scores it is compared with, and sentences about both.
+
+    Raises:
+        PreflightError: the file or a run cannot be used, or there is nothing to compare.
+    """
+    rated = read_rated(config, storage)
     notes = [_read(rated, config), *join(rated.items, config)]
     several = any(len(said) > 1 for item in rated.items for said in item.ratings.values())
     if not metric_names(rated.items) and not several:
@@ -73,7 +85,7 @@ def _agreement(config: AgreeConfig, storage: Storage, inputs: dict[str, Any]) ->
             "there is nothing to compare people with: metrics.NAME=COLUMN names a metric's column, runs=[NAME] "
             "evaluated runs"
         )
-    return measure(rated, config.alpha, config.replicates), notes
+    return rated, notes
 
 
 def _corrected(config: AgreeConfig, storage: Storage, inputs: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
