@@ -83,6 +83,7 @@ def test_scores_by_each_reading_with_the_texts_kept(data: Path, reading: str) ->
 def test_a_cost_limit_holds_for_a_judge_too(data: Path) -> None:
     """A verdict costs 1."""
     price = [f"judge.entails.engine.{key}" for key in ("price_in=0", "price_out=200000", "concurrency=1")]
+    price.append(f"unit_rows={ROWS}")  # one unit, so that its rows are asked about in their order
     with FakeEndpoint(says) as fake:
         with pytest.raises(JobStopped, match="cost_limit=4 is reached: 4 is spent, and 8 rows"):
             run_job(data, fake.url, *price, "judge.entails.engine.cost_limit=4")
