@@ -26,7 +26,9 @@ class Progress:
         if now - self.told < 1 and self.done < self.rows:
             return
         self.told = now
-        line = f"{self.job}: {self.done} of {self.rows} rows, {self.failed} failed"
+        # Of failed rows that are done again, receipts count what changed.
+        told = f"{self.failed} failed" if self.failed >= 0 else f"{-self.failed} no longer failed"
+        line = f"{self.job}: {self.done} of {self.rows} rows, {told}"
         seconds, since = now - self.start, self.done - self.first
         if since and seconds > 0:
             left = seconds * (self.rows - self.done) / since
