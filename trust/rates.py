@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from trust import flat, metrics, slices
 from trust.evaluate import EvaluateConfig
@@ -13,11 +12,11 @@ from trust.metrics import nomiracl
 from trust.metrics.ratios import Sums
 from trust.runs import Run
 from trust.sums import by_term, group_of
+from trust.tables import RATES_KEY
 from trust.text.languages import base_language
 
 GROUP = ("dataset", "task", "model", "prompt")
 
-_KEY = ("dataset", "prompt", "language", "subset", "model")
 _STATUSES = ("rows_scored", "rows_na", "rows_failed")
 
 Group = tuple[str, ...]
@@ -66,7 +65,7 @@ def rates(run: Run, config: EvaluateConfig, why: str = "") -> list[dict[str, Any
             for subset in nomiracl.SUBSETS:
                 key = {"dataset": dataset, "prompt": prompt, "language": language, "subset": subset, "model": model}
                 rows.append(key | _row(sums, subset, config.max_failed, why))
-    return sorted(_with_missing(rows), key=lambda row: tuple(row[name] for name in _KEY))
+    return list(_with_missing(rows))
 
 
 def _row(sums: Terms, subset: str, max_failed: float, why: str) -> dict[str, Any]:
@@ -80,15 +79,14 @@ def _row(sums: Terms, subset: str, max_failed: float, why: str) -> dict[str, Any
 
 
 def _with_missing(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The rows, and one for each model without any in a place where others have some; all with the same columns."""
+    """The rows, and one for each model without any in a place where others have some."""
     most: dict[Group, int] = defaultdict(int)
     models: dict[Group, set[str]] = defaultdict(set)
-    by_key = {tuple(row[name] for name in _KEY): row for row in rows}
+    by_key = {tuple(row[name] for name in RATES_KEY): row for row in rows}
     for row in rows:
-        place = tuple(row[name] for name in _KEY[:-1])
+        place = tuple(row[name] for name in RATES_KEY[:-1])
         most[place] = max(most[place], row["n"])
         models[place[:2]].add(row["model"])
-    columns = dict.fromkeys(key for row in rows for key in row)
     sizes, unverified = nomiracl.corpus_sizes(), nomiracl.unverified_sizes()
     for place, n in most.items():
         language = base_language(place[2])
@@ -99,8 +97,8 @@ def _with_missing(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
                 "corpus_passages": sizes.get(language),
                 "corpus_passages_verified": language not in unverified if language in sizes else None,
             }
-            key = dict(zip(_KEY, (*place, model), strict=True))
-            yield dict.fromkeys(columns) | key | row | known
+            key = dict(zip(RATES_KEY, (*place, model), strict=True))
+            yield key | row | known
 
 
 def _by_language(run: Run, metric: metrics.Metric) -> dict[Group, dict[str, Terms]]:
@@ -111,12 +109,3 @@ def _by_language(run: Run, metric: metrics.Metric) -> dict[Group, dict[str, Term
         if group["metric"] == metric.name:
             found[tuple(group[key] for key in GROUP)][group["slice_value"]] = by_term(metric, array)
     return found
-
-
-def table(rows: list[dict[str, Any]]) -> pa.Table:
-    """The rows as the table `rates`."""
-    schema = {name: pa.float64() for name in dict.fromkeys(key for row in rows for key in row)}
-    schema |= {name: pa.string() for name in (*_KEY, "withheld") if name in schema}
-    schema |= {name: pa.int64() for name in schema if name == "n" or name.startswith("n_") or name == "corpus_passages"}
-    schema |= {"corpus_passages_verified": pa.bool_()}
-    return pa.Table.from_pylist(rows, schema=pa.schema(schema))

@@ -106,8 +106,7 @@ def run_respond(config: RespondConfig) -> Manifest:
     run.storage.preflight(run.root)
     plan, engine = plan_respond(config, run)[0], config.engine
     cluster.connect(config.cluster)
-    if config.cluster.actor_cpus is None and engine.all_cpus and not engine.gpus:
-        plan.cpus = cluster.node_cpus(config.cluster)
+    plan.cpus, plan.gpus = cluster.actor_resources([engine], config.cluster)
     plan.worker_config["budget"] = cost.share(engine.cost_limit, plan, run, config)
     manifest = execute(plan, run, config, config.retry_failed)
     cost.check(engine.cost_limit, manifest)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyarrow import csv
 
-from trust import rates
+from trust import rates, tables
 from trust.evaluate import EvaluateConfig
 from trust.runs import Manifest, Run
 from trust.summary import summarise, summarise_slices, unreadable
@@ -31,7 +31,7 @@ def write(run: Run, manifest: Manifest, config: EvaluateConfig) -> Results:
     paths = {
         "summary": write_summary(run, summaries),
         "slices": write_sheet(run, "slices", table(summarise_slices(run, config))),
-        "rates": write_sheet(run, "rates", rates.table(found)),
+        "rates": write_sheet(run, "rates", tables.to_table("rates", found)),
     }
     return Results(summaries, {name: path for name, path in paths.items() if path})
 

@@ -53,6 +53,17 @@ _RESPONSE_KEY = [
 
 ASKED = pa.struct([("hash", pa.string()), ("role", pa.string()), ("sentence", pa.int32()), ("doc", pa.int32())])
 
+RATES_KEY = ("dataset", "prompt", "language", "subset", "model")
+RATES_COUNTS = ("n", "n_answer_present", "n_i_dont_know", "n_invalid", "n_failed", "n_missing")
+RATES = (
+    *(
+        f"{rate}_{of}"
+        for rate in ("hallucination_rate", "error_rate")
+        for of in ("of_valid", "of_all", "invalid_wrong")
+    ),
+    *("accuracy", "invalid_rate"),
+)
+
 SCHEMAS: dict[str, pa.Schema] = {
     "samples": pa.schema(_SAMPLE),
     "responses": pa.schema(
@@ -125,6 +136,16 @@ SCHEMAS: dict[str, pa.Schema] = {
             *_OUTCOME,
         ]
     ),
+    "rates": pa.schema(
+        [
+            *(pa.field(name, pa.string(), nullable=False) for name in RATES_KEY),
+            *(pa.field(name, pa.int64()) for name in RATES_COUNTS),
+            *(pa.field(f"{rate}{end}", pa.float64()) for rate in RATES for end in ("", "_low", "_high")),
+            pa.field("corpus_passages", pa.int64()),
+            pa.field("corpus_passages_verified", pa.bool_()),
+            pa.field("withheld", pa.string()),
+        ]
+    ),
     "failed": pa.schema(
         [
             pa.field("job", pa.string(), nullable=False),
@@ -146,6 +167,7 @@ SORT_KEYS: dict[str, list[str]] = {
     "citations": ["sample_id", "model", "prompt", "draw", "sentence"],
     "agreement": ["dimension", "metric", "level", "statistic"],
     "corrected": ["run", "model", "prompt", "value"],
+    "rates": list(RATES_KEY),
     "failed": ["job", "row"],
 }
 

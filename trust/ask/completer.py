@@ -1,52 +1,31 @@
 """A language model that answers `complete` for metrics: which one, on which engine, and for which languages."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from trust import config as configs
-from trust.ask import engines, languages
+from trust.ask import languages
+from trust.ask.engines import EngineBacked
 from trust.fingerprint import fingerprint
-from trust.models import ModelConfig
 from trust.storage import Storage, open_storage
 
 _SAMPLING = {"temperature": 1.0, "top_p": 1.0, "max_tokens": 16, "seed": 0, "logprobs": 20}
 
 
 @dataclass(kw_only=True)
-class CompleterConfig:
+class CompleterConfig(EngineBacked):
     """Who completes.
 
     Attributes:
-        model: who is asked.
-        engine: the backend that it runs on (conf/engine).
         logprobs: whether metrics may ask for log-probabilities of the first token; false where an endpoint tells none.
         languages: what the model is for (primary BCP 47 tags), null for any.
     """
 
     backend: str = "model"
-    model: ModelConfig
-    engine: Any = field(metadata={"choices": engines.CHOICES, "by": "backend"})
     logprobs: bool = True
     languages: list[str] | None = None
 
     def __post_init__(self) -> None:
         languages.check(self.languages)
-
-    @property
-    def gpus(self) -> float:
-        return float(self.engine.gpus)
-
-    @property
-    def all_cpus(self) -> bool:
-        return bool(self.engine.all_cpus)
-
-    @property
-    def cost_limit(self) -> float | None:
-        return self.engine.cost_limit
-
-    def describe(self) -> str:
-        model = self.model.name + (f"@{self.model.revision}" if self.model.revision else "")
-        return f"{model} on {self.engine.backend}"
 
     def preflight(self, storage: Storage | None = None) -> None:
         sampling = {key: value for key, value in _SAMPLING.items() if key != "logprobs" or self.logprobs}
@@ -56,14 +35,8 @@ class CompleterConfig:
         """Identity of the answers: model and engine, as far as it changes them."""
         return fingerprint({"engine": self.engine.identity(self.model, storage), "logprobs": self.logprobs})
 
-    def for_actor(self, cpus: int) -> dict[str, Any]:
-        values = configs.plain(self)
-        values["model"] = self.model.for_actor(self.engine.portable)
-        return values
-
     def load(self, storage: Storage | None = None, budget: float | None = None) -> "Completer":
-        values = {"model": asdict(self.model), "engine": asdict(self.engine), "budget": budget}
-        return Completer(self, engines.load(values, storage), storage)
+        return Completer(self, self.load_engine(storage, budget), storage)
 
 
 class Completer:

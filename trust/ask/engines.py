@@ -1,8 +1,10 @@
 """Which backend answers `complete`: what its config says of it, and how it is built in an actor."""
 
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
+from trust import config as configs
 from trust.ask.endpoint import EndpointConfig
 from trust.ask.engine import EngineConfig
 from trust.ask.openai import OpenAIBackend
@@ -53,3 +55,41 @@ def load(config: Mapping[str, Any], storage: Storage | None = None) -> VllmBacke
         storage: the door to a model on s3://; None builds one from the environment.
     """
     return _BACKENDS[config["engine"]["backend"]](config, storage)
+
+
+@dataclass(kw_only=True)
+class EngineBacked:
+    """The config of who answers an ask by a language model: what follows from its model and engine.
+
+    Attributes:
+        model: who is asked.
+        engine: the backend of `complete` that it runs on (conf/engine).
+    """
+
+    model: ModelConfig
+    engine: Any = field(metadata={"choices": CHOICES, "by": "backend"})
+
+    @property
+    def gpus(self) -> float:
+        return float(self.engine.gpus)
+
+    @property
+    def all_cpus(self) -> bool:
+        return bool(self.engine.all_cpus)
+
+    @property
+    def cost_limit(self) -> float | None:
+        return self.engine.cost_limit
+
+    def describe(self) -> str:
+        model = self.model.name + (f"@{self.model.revision}" if self.model.revision else "")
+        return f"{model} on {self.engine.backend}"
+
+    def for_actor(self, cpus: int) -> dict[str, Any]:
+        values = configs.plain(self)
+        values["model"] = self.model.for_actor(self.engine.portable)
+        return values
+
+    def load_engine(self, storage: Storage | None, budget: float | None) -> VllmBackend | OpenAIBackend:
+        """The engine with the model loaded; see `load`."""
+        return load({"model": asdict(self.model), "engine": asdict(self.engine), "budget": budget}, storage)

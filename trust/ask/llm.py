@@ -13,14 +13,14 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from trust import config as configs
-from trust.ask import AskFailed, Completion, Verdict, ask_hash, engines, languages
+from trust.ask import AskFailed, Completion, Verdict, ask_hash, languages
+from trust.ask.engines import EngineBacked
 from trust.errors import ConfigError
 from trust.fingerprint import fingerprint
-from trust.models import ModelConfig
 from trust.storage import Storage, open_storage
 
 READINGS = ("logprobs", "json", "samples")
@@ -47,12 +47,10 @@ _WORD = re.compile(r"[\W_]*(yes|no)\b(?!-\w)(?!\W+(?:(?:and|or|but)\W+)?(?!\1\b)
 
 
 @dataclass(kw_only=True)
-class LlmConfig:
+class LlmConfig(EngineBacked):
     """A language model as judge.
 
     Attributes:
-        model: who is asked.
-        engine: the backend of `complete` that it runs on (conf/engine).
         reading: how an answer is read, see the module: `logprobs`, `json` or `samples`.
         samples: answers a pair, an odd number (`samples`).
         temperature: at which they are drawn (`samples`).
@@ -64,8 +62,6 @@ class LlmConfig:
     """
 
     backend: str = "llm"
-    model: ModelConfig
-    engine: Any = field(metadata={"choices": engines.CHOICES, "by": "backend"})
     reading: str = "logprobs"
     samples: int = 5
     temperature: float = 0.7
@@ -90,22 +86,9 @@ class LlmConfig:
                 raise ConfigError(f"judge.entails.prompt does not hold {name}")
         languages.check(self.languages)
 
-    @property
-    def gpus(self) -> float:
-        return float(self.engine.gpus)
-
-    @property
-    def all_cpus(self) -> bool:
-        return bool(self.engine.all_cpus)
-
-    @property
-    def cost_limit(self) -> float | None:
-        return self.engine.cost_limit
-
     def describe(self) -> str:
-        model = self.model.name + (f"@{self.model.revision}" if self.model.revision else "")
         reading = f"{self.samples} samples" if self.reading == "samples" else self.reading
-        return f"llm {model} on {self.engine.backend}, by {reading}"
+        return f"llm {super().describe()}, by {reading}"
 
     def preflight(self, storage: Storage | None = None) -> None:
         self.engine.preflight(self.model, storage or open_storage(), self.chat, self.sampling(0))
@@ -118,14 +101,8 @@ class LlmConfig:
         asked = {"question": self.prompt or PROMPT, "answer": _ANSWER[self.reading]}
         return fingerprint(options | asked | {"engine": self.engine.identity(self.model, storage)})
 
-    def for_actor(self, cpus: int) -> dict[str, Any]:
-        values = configs.plain(self)
-        values["model"] = self.model.for_actor(self.engine.portable)
-        return values
-
     def load(self, storage: Storage | None = None, budget: float | None = None) -> "LlmJudge":
-        values = {"model": asdict(self.model), "engine": asdict(self.engine), "budget": budget}
-        return LlmJudge(self, engines.load(values, storage), storage)
+        return LlmJudge(self, self.load_engine(storage, budget), storage)
 
     def asked(self, pair: Mapping[str, str]) -> list[dict[str, str]] | str:
         """What the model is sent about a pair."""

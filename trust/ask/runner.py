@@ -108,8 +108,8 @@ class Runner:
         return answer
 
     async def once(self, name: str, key: str, inputs: dict[str, Any], ledger: Ledger) -> Any:
-        """The answer to the ask of hash `key` (a Verdict to `entails`, an Embedding to `embed`): one that was given lately
-        or is about to be, whichever unit asked, else asked for now. Raises AskFailed."""
+        """The answer to the ask of hash `key` (a Verdict to `entails`, a Completion to `complete`, an Embedding to `embed`): one
+        that was given lately or is about to be, whichever unit asked, else asked for now. Raises AskFailed."""
         recent = self._recent[name]
         if answer := recent.get(key):
             recent.move_to_end(key)

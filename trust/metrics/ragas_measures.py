@@ -121,10 +121,19 @@ def _fits(value: Any, kind: dict[str, Any]) -> bool:
 async def _faithfulness(talk: Talk) -> Score:
     if not talk.output or not talk.docs:
         return None, "no response, or no documents"
-    statements = await talk.statements(talk.output, "statements")
+    return await _supported(talk, talk.output, "statements", "faithfulness")
+
+
+async def _supported(talk: Talk, text: str, taken: str, judged: str) -> Score:
+    """The share of a text's statements that the documents support.
+
+    Args:
+        taken, judged: roles of the asks that take the text apart and that judge its statements.
+    """
+    statements = await talk.statements(text, taken)
     if not statements:
-        return None, "the response states nothing"
-    marks = await talk.supported(statements, talk.context, "faithfulness")
+        return None, "nothing is stated"
+    marks = await talk.supported(statements, talk.context, judged)
     return sum(marks) / len(marks), f"the documents support {sum(marks)} of {len(marks)} statements"
 
 
@@ -188,11 +197,7 @@ async def _context_precision(talk: Talk) -> Score:
 async def _context_recall(talk: Talk) -> Score:
     if not talk.docs or not talk.reference:
         return None, "no documents, or no reference"
-    statements = await talk.statements(talk.reference, "reference_statements")
-    if not statements:
-        return None, "the reference states nothing"
-    marks = await talk.supported(statements, talk.context, "context_recall")
-    return sum(marks) / len(marks), f"the documents support {sum(marks)} of {len(marks)} statements of the reference"
+    return await _supported(talk, talk.reference, "reference_statements", "context_recall")
 
 
 async def _answer_correctness(talk: Talk) -> Score:

@@ -14,6 +14,7 @@ from trust.errors import RowError
 from trust.metrics import RowScore
 from trust.metrics.nomiracl import NoMiracl, NoMiraclConfig, corpus_sizes, unverified_sizes
 from trust.text.languages import SUPPORTED
+from trust.text.verdicts import explicit_verdict, published_verdict
 
 YES, UNKNOWN, NEITHER = "Yes, answer is present", "I don't know", "Paris"
 
@@ -130,3 +131,13 @@ def test_released_responses(shared: Path) -> None:
         assert {key: float(expected[key]) for key in ours} == {
             key: pytest.approx(float(stat.value[0]), abs=1e-4) for key, stat in ours.items()
         }
+
+
+def test_how_many_released_responses_the_two_modes_read_differently(shared: Path) -> None:
+    """The figure that the README quotes."""
+    read = [
+        (published_verdict(output).said, explicit_verdict(output, expected["language"]).said)
+        for expected, outputs in released(shared)
+        for output in outputs
+    ]
+    assert (len(read), sum(one != other for one, other in read)) == (3960, 115)
