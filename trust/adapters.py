@@ -1,8 +1,7 @@
 """LoRA adapters: checked with nothing loaded, and merged into a copy of their base, once a node.
 
 Why merged, where vLLM could take the adapter beside its base: the copy is an ordinary model, so that one way serves CPUs,
-GPUs and every engine; it answers as fast as its base (beside it, 24 prompts of SmolLM2 took vLLM on a CPU 1.6 times as
-long); rank and target modules are not limited to what the engine's kernels know; and W + scale·B·A is computed in float32
+GPUs and every engine; it costs no more than its base to run; rank and target modules are not limited to what the engine's kernels know; and W + scale·B·A is computed in float32
 and rounded once. The price is the disk for a second copy. Bases with quantised weights are refused.
 
 What changes more than that sum does (DoRA, biases, whole modules, new tokens, initialisations that change the base) is

@@ -204,18 +204,16 @@ def test_respond_goes_on_where_a_killed_run_was(dry: Dry, smollm2: str) -> None:
     assert block(printed).startswith("Instruction: ")
 
 
+def served(fake: FakeEndpoint) -> list[str]:
+    """Words for a model behind the endpoint, asked without demonstrations."""
+    engine = ["engine=openai", f"engine.base_url={fake.url}", "model=served", "model.path=m"]
+    return ["run=r", *engine, "prompt.shots=0"]
+
+
 def test_respond_by_an_endpoint(dry: Dry) -> None:
     samples(dry.root)
     with FakeEndpoint(lambda request: Reply(answer())) as fake:
-        words = [
-            "run=r",
-            "engine=openai",
-            f"engine.base_url={fake.url}",
-            "model=served",
-            "model.path=m",
-            "prompt.shots=0",
-        ]
-        words += [f"engine.api_key_env={API_KEY_ENV}", "sampling.max_tokens=100"]
+        words = [*served(fake), f"engine.api_key_env={API_KEY_ENV}", "sampling.max_tokens=100"]
         words += ["engine.price_in=10", "engine.price_out=1000", "engine.cost_limit=0.6"]
         printed = dry("respond", *words)
         assert len(fake.requests) == 1, "the short question before every run"
@@ -237,15 +235,7 @@ def test_respond_by_an_endpoint(dry: Dry) -> None:
 def test_failed_rows_that_are_done_again_and_rows_that_would_fail(dry: Dry) -> None:
     samples(dry.root)
     with FakeEndpoint(lambda request: Reply(answer())) as fake:
-        words = [
-            "run=r",
-            "engine=openai",
-            f"engine.base_url={fake.url}",
-            "model=served",
-            "model.path=m",
-            "prompt.shots=0",
-        ]
-        words += ["sampling.draws=2", "sampling.temperature=1", "sampling.max_tokens=100"]
+        words = [*served(fake), "sampling.draws=2", "sampling.temperature=1", "sampling.max_tokens=100"]
         config = load("respond", RespondConfig, [f"storage.root={dry.root}", *words])
         plan, run = plan_respond(config, Run.of(config))[0], Run.of(config)
         finished(plan, run, failed=5)
