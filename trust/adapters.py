@@ -2,7 +2,8 @@
 
 Why merged, where vLLM could take the adapter beside its base: the copy is an ordinary model, so that one way serves CPUs,
 GPUs and every engine; it costs no more than its base to run; rank and target modules are not limited to what the engine's
-kernels know; and W + scale·B·A is computed in float32 and rounded once. The price is the disk for a second copy. Bases with quantised weights are refused.
+kernels know; and W + scale·B·A is computed in float32 and rounded once. The price is the disk for a second copy. Bases with
+quantised weights are refused.
 
 What changes more than that sum does (DoRA, biases, whole modules, new tokens, initialisations that change the base) is
 refused by name: PEFT merges those, and the merged folder is a model like any other.
