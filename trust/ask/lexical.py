@@ -61,6 +61,7 @@ class LexicalJudge:
 
     def __init__(self, config: LexicalConfig) -> None:
         self.batch_size = config.batch_size
+        self.lanes = 1
         self.languages = config.languages
         self.threshold = config.threshold
         self.fingerprint = config.fingerprint()

@@ -39,7 +39,7 @@ class NoneConfig:
 class NoJudge:
     """Fails whatever is asked."""
 
-    batch_size = 1
+    batch_size = lanes = 1
     languages = None
     fingerprint = "none"
 

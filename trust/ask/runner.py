@@ -9,7 +9,7 @@ import json
 import os
 import time
 import uuid
-from collections import Counter, OrderedDict, deque
+from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -29,10 +29,12 @@ class BatchBackend(Protocol):
     Attributes:
         fingerprint: 16 hex digits over all that changes its answers.
         batch_size: asks a call.
+        lanes: calls that it takes at once, each from a thread of its own.
     """
 
     fingerprint: str
     batch_size: int
+    lanes: int
 
     def answer_batch(self, inputs: Sequence[dict[str, Any]]) -> list[Any]:
         """Answers in the order of `inputs`; an `AskFailed` in an answer's place fails the rows that asked."""
@@ -73,7 +75,7 @@ class Ledger:
 
 
 class Runner:
-    """One queue and one thread a batching backend, on the actor's event loop.
+    """One queue a batching backend, on the actor's event loop, and its threads.
 
     Args:
         backends: ask name (`entails`, `complete`, `embed`) -> backend.
@@ -154,7 +156,7 @@ class _Queue:
         self._backend = backend
         self._open: list[_Open] = []
         self._draining: asyncio.Task[None] | None = None
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="judge")
+        self._threads = ThreadPoolExecutor(max_workers=backend.lanes, thread_name_prefix="judge")
 
     async def put(self, inputs: dict[str, Any], ledger: Ledger) -> Any:
         ask = _Open(_length(inputs), inputs, ledger, asyncio.get_running_loop().create_future())
@@ -165,32 +167,36 @@ class _Queue:
 
     async def _drain(self) -> None:
         """Sends batches until no ask is open, the longest first: like lengths share a batch, so that little is padding,
-        and asks that arrive while a batch runs fill the next one. A full batch is lined up behind the one that runs, so
+        and asks that arrive while batches run fill the next one. A full batch is lined up behind those that run, so
         that the model does not wait for the rows to take their answers."""
-        size = self._backend.batch_size
-        sent: deque[tuple[list[_Open], asyncio.Future[tuple[list[Any], float]]]] = deque()
+        size, lanes = self._backend.batch_size, self._backend.lanes
+        sent: dict[asyncio.Future[tuple[list[Any], float]], list[_Open]] = {}
         try:
             while True:
                 await _settle()
-                while not sent or (len(sent) == 1 and len(self._open) >= size):
-                    if not self._open:
-                        return
+                while self._open and (len(sent) < lanes or (len(sent) == lanes and len(self._open) >= size)):
                     self._open.sort(key=lambda ask: ask.length)
-                    batch = self._open[-size:]
-                    del self._open[-size:]
-                    sent.append((batch, asyncio.get_running_loop().run_in_executor(self._thread, self._run, batch)))
-                batch, running = sent.popleft()
-                answers, seconds = await running
-                for ask, answer in zip(batch, answers, strict=True):
-                    ask.ledger.seconds += seconds / len(batch)
-                    if ask.answer.done():
-                        continue
-                    if isinstance(answer, BaseException):
-                        ask.answer.set_exception(answer)
-                    else:
-                        ask.answer.set_result(answer)
+                    share = -(-len(self._open) // max(1, lanes - len(sent)))  # no lane is idle while another has much
+                    batch = self._open[-min(size, share) :]
+                    del self._open[-len(batch) :]
+                    sent[asyncio.get_running_loop().run_in_executor(self._threads, self._run, batch)] = batch
+                if not sent:
+                    return
+                done, _ = await asyncio.wait(sent, return_when=asyncio.FIRST_COMPLETED)
+                for running in done:
+                    self._hand_on(sent.pop(running), *running.result())
         finally:
             self._draining = None
+
+    def _hand_on(self, batch: list[_Open], answers: list[Any], seconds: float) -> None:
+        for ask, answer in zip(batch, answers, strict=True):
+            ask.ledger.seconds += seconds / len(batch)
+            if ask.answer.done():
+                continue
+            if isinstance(answer, BaseException):
+                ask.answer.set_exception(answer)
+            else:
+                ask.answer.set_result(answer)
 
     def _run(self, batch: list[_Open]) -> tuple[list[Any], float]:
         """Answers and seconds, in the thread; an error in place of every answer where the batch cannot run at all: it

@@ -2,6 +2,7 @@
 
 import math
 import os
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +15,8 @@ from trust.errors import ConfigError, PreflightError
 from trust.storage import Storage, is_s3
 
 _BATCH_TOKENS = {"cuda": 16_384, "cpu": 2_048}
+
+_LANES = 4  # batches that a CPU works on at once, at most
 
 _UNLIMITED = 1_000_000  # tokenizers that know no limit write a huge one
 
@@ -34,7 +37,8 @@ class ModelOptions(ABC):
         max_batch_tokens: padded tokens a batch at most, so that long inputs do not exhaust memory; null is 16,384 on
             a GPU and 2,048 on a CPU, which is busy by then and would only compute more padding.
         gpus: an actor's share of GPUs; null takes one where the cluster has one now, else none.
-        threads: CPU threads; null shares the machine's among the actors.
+        threads: CPU threads; null shares the machine's among the actors. Batches share them: threads that work on one
+            batch together wait for each other at every product.
     """
 
     backend: str = ""
@@ -106,8 +110,10 @@ class TransformerModel(ABC):
         self._torch = torch
         self._device = "cuda" if torch.cuda.is_available() else "cpu"
         self._batch_tokens = config.max_batch_tokens or _BATCH_TOKENS[self._device]
-        if self._device == "cpu":
-            torch.set_num_threads(config.threads or os.cpu_count() or 1)
+        threads = config.threads or os.cpu_count() or 1
+        self.lanes = min(threads, _LANES) if self._device == "cpu" else 1
+        self._lane_threads = threads // self.lanes
+        self._encoding = threading.Lock()  # a tokenizer cuts for one thread at a time
         self._tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
         model = self._load(folder, dtype=getattr(torch, config.dtype), use_safetensors=True, trust_remote_code=False)
         self._model = model.to(self._device).eval()
@@ -121,7 +127,11 @@ class TransformerModel(ABC):
     def answer_batch(self, inputs: Sequence[dict[str, Any]]) -> list[Any]:
         answers: dict[int, Any] = {}
         rows: dict[int, Encoded] = {}
-        for i, encoded in enumerate(self._encode(inputs)):
+        if self._device == "cpu":
+            self._torch.set_num_threads(self._lane_threads)  # of this thread's products
+        with self._encoding:
+            tokens = self._encode(inputs)
+        for i, encoded in enumerate(tokens):
             if isinstance(encoded, AskFailed):
                 answers[i] = encoded
             else:

@@ -17,6 +17,7 @@ class Judge:
 
     fingerprint = "f" * 16
     batch_size = 4
+    lanes = 1
 
     def __init__(self) -> None:
         self.batches: list[list[str]] = []
@@ -95,6 +96,28 @@ def test_a_full_batch_waits_behind_the_one_that_runs() -> None:
         return [len(batch) for batch in judge.batches]
 
     assert run(rows()) == [4, 4, 2]
+
+
+def test_lanes_share_what_is_open_and_work_at_once() -> None:
+    both = threading.Barrier(2, timeout=10)
+
+    class Lanes(Judge):
+        lanes = 2
+
+        def answer_batch(self, inputs: Sequence[dict[str, Any]]) -> list[Any]:
+            answers = super().answer_batch(inputs)
+            both.wait()
+            return answers
+
+    async def rows(count: int) -> list[int]:
+        judge = Lanes()
+        runner, ledger = Runner({"entails": judge}), Ledger()
+        asks = (runner.ask_for("s", ledger).entails("p" * n, "p" * n) for n in range(1, count + 1))
+        assert [verdict.label for verdict in await asyncio.gather(*asks)] == [1] * count
+        return sorted(len(batch) for batch in judge.batches)
+
+    assert run(rows(6)) == [3, 3]
+    assert run(rows(16)) == [4, 4, 4, 4]
 
 
 def test_dependent_asks_run_after_their_answers() -> None:
