@@ -164,7 +164,7 @@ class CiteWorker:
             again = [row for row in again if tables.row_key(row) in here]
             keys = set(map(tables.row_key, again))
             rows = [row for row in rows if tables.row_key(row) in keys]
-        ledger = Ledger(judge=self._backend.fingerprint)
+        ledger = Ledger({"entails": self._backend.fingerprint})
         known = await asyncio.to_thread(self._verdicts.load, ids) if self._judges else []
         for verdict in known:
             ledger.know(verdict)

@@ -32,7 +32,7 @@ log = logging.getLogger("trust")
 
 ASKS = ("asked", "repeated", "reused", "failed", "truncated")  # as `asks_*` in the manifest's totals
 
-KEPT = ("entails", "complete")  # asks whose answers are kept as verdicts
+KEPT = ("entails", "complete", "logprob")  # asks whose answers are kept as verdicts
 
 _MOST_REPLICATES = 20_000
 
@@ -171,7 +171,7 @@ def plan_evaluate(
         cpus=cpus,
         gpus=gpus,
         # Enough asks for full batches of like length, but few enough rows that a kill loses little.
-        rows_in_flight=min(32, max(8, sum(unit.rows for unit in units) // 40)),
+        rows_in_flight=min(128, max(8, sum(unit.rows for unit in units) // 32)),
     )
 
 
@@ -198,8 +198,7 @@ class EvaluateWorker:
     async def work(self, unit: Unit) -> UnitResult:
         rows = await asyncio.to_thread(read_rows, unit, self._storage)
         stores = self._stores
-        judge, completer = (stores[ask].judge if ask in stores else "" for ask in KEPT)
-        ledger = Ledger(judge, completer)
+        ledger = Ledger({ask: store.judge for ask, store in stores.items()})
         ids = [row["sample_id"] for row in rows]
         known = [row for store in stores.values() for row in await asyncio.to_thread(store.load, ids)]
         for verdict in known:

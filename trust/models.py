@@ -4,6 +4,7 @@ A model's `path` is one of
 - a folder with a Hugging Face model;
 - `s3://bucket/folder`, fetched once a node into the cache;
 - `package://NAME`, a Python package that carries one GGUF file, converted once a node into the cache;
+- `package://NAME/FOLDER`, a Hugging Face model that a package carries, used where it lies on each node;
 - a hub id such as `Qwen/Qwen2.5-7B-Instruct`, fetched once a node into the hub's cache (trust.hub).
 
 Only safetensors weights are taken: pickled ones can run code.
@@ -124,7 +125,7 @@ def fetch(
     """
     if is_hub_id(path):
         return hub.fetch(path, revision)
-    if path.startswith("package://"):
+    if is_gguf(path):
         from trust.gguf import GgufPackage
 
         package = GgufPackage.find(path)
@@ -159,7 +160,7 @@ def fingerprint(path: str, revision: str | None = None, storage: Storage | None 
     if is_hub_id(path):
         digest.update(f"hub:{path}@{revision}".encode())
         return digest.hexdigest()[:16]
-    if path.startswith("package://"):
+    if is_gguf(path):
         from trust.gguf import GgufPackage
 
         package = GgufPackage.find(path)
@@ -197,7 +198,7 @@ def preflight(path: str, revision: str | None = None, storage: Storage | None = 
     Raises:
         PreflightError: in one line what is missing and what to do.
     """
-    if path.startswith("package://"):
+    if is_gguf(path):
         from trust.gguf import GgufPackage
 
         GgufPackage.find(path)
@@ -252,6 +253,11 @@ def read_config(path: str, revision: str | None = None, storage: Storage | None 
     except (ValueError, TypeError) as error:
         where = path if is_hub_id(path) else join(absolute(path), "config.json")
         raise PreflightError(f"{where}: not a model's config.json: {error}") from error
+
+
+def is_gguf(path: str) -> bool:
+    """Whether `path` names a package with a GGUF file (and not a folder in a package)."""
+    return path.startswith("package://") and "/" not in path.removeprefix("package://").strip("/")
 
 
 def is_hub_id(path: str) -> bool:

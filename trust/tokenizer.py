@@ -42,6 +42,20 @@ def encode(tokenizer: Any, messages: Messages | str, options: Mapping[str, Any])
     return list(_apply(tokenizer, messages, options, tokenize=True, return_dict=True)["input_ids"])
 
 
+def encode_behind(tokenizer: Any, context: str, continuation: str) -> tuple[list[int], int]:
+    """The tokens of both as one text, and the index of the first that holds a character of the continuation, which is at least
+    1: nothing comes before the first token of all. It is the number of tokens where there is none.
+
+    Raises:
+        PreflightError: the tokenizer does not tell where its tokens lie.
+    """
+    if not tokenizer.is_fast:
+        raise PreflightError(f"{tokenizer.name_or_path}: its tokenizer does not tell where its tokens lie in a text")
+    encoded = tokenizer(context + continuation, return_offsets_mapping=True, verbose=False)
+    ends = [end for _, end in encoded["offset_mapping"]]
+    return list(encoded["input_ids"]), next((i for i, end in enumerate(ends) if i and end > len(context)), len(ends))
+
+
 def cut(tokenizer: Any, text: str, tokens: int) -> str:
     """The first so many tokens of a text, as text."""
     if tokenizer.is_fast:
@@ -91,7 +105,7 @@ def without_weights(path: str, revision: str | None = None, storage: Storage | N
 @contextlib.contextmanager
 def _small_files(path: str, storage: Storage | None) -> Iterator[tuple[str, dict[str, Any]]]:
     """Where Transformers finds the tokenizer, and with which options, for as long as the block runs."""
-    if path.startswith("package://"):
+    if models.is_gguf(path):
         from trust.gguf import GgufPackage
 
         package = GgufPackage.find(path)

@@ -93,6 +93,9 @@ OWN = {  # what only a user can give
     "[rules]": ["metrics.rules.rules={r: {contains: x}}"],
     "[geval]": COMPLETER,
     "[ragas]": COMPLETER,
+    "[bertscore]": ["judge/embed=token"],
+    "[bartscore]": ["judge/logprob=bart"],
+    "[gptscore]": ["judge/logprob=bart", "metrics.gptscore.aspects=[fluency]"],
     "[code]": ["metrics.code.functions={f: tests.kills:job}", "metrics.code.modules=[tests]"],
 }
 

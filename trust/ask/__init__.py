@@ -55,6 +55,23 @@ class Completion:
     first_tokens: tuple[tuple[str, float], ...] = ()
 
 
+@dataclass(frozen=True)
+class Likelihood:
+    """Answer to `logprob`.
+
+    Attributes:
+        mean: mean natural log-probability of a token of the continuation, at most 0.
+        tokens: how many the continuation has, its special ones included.
+        truncated: whether the model had to cut context or continuation.
+        totals: additive numbers of the request, for the manifest.
+    """
+
+    mean: float
+    tokens: int
+    truncated: bool = False
+    totals: Mapping[str, float] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, eq=False)
 class Embedding:
     """Answer to `embed`.
@@ -62,10 +79,14 @@ class Embedding:
     Attributes:
         vector: float32, shape (width,), of length 1: the product of two is the cosine between their texts.
         truncated: whether the model had to cut the text.
+        tokens: where the backend gives them, a vector of length 1 for each token, float32, shape (tokens, width of the layer).
+        special: which of these tokens the tokenizer added, bool, shape (tokens,).
     """
 
     vector: np.ndarray
     truncated: bool = False
+    tokens: np.ndarray | None = None
+    special: np.ndarray | None = None
 
 
 class AskFailed(RowError):
@@ -100,6 +121,8 @@ class Ask(Protocol):
         *,
         role: str = "",
     ) -> Completion: ...
+
+    async def logprob(self, context: str, continuation: str, *, role: str = "") -> Likelihood: ...
 
     async def embed(self, text: str) -> Embedding: ...
 

@@ -5,19 +5,23 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Protocol
 
 from trust import config as configs
+from trust.ask.causal import CausalConfig
 from trust.ask.completer import CompleterConfig
 from trust.ask.lexical import LexicalConfig
 from trust.ask.llm import LlmConfig
 from trust.ask.nli import NliConfig
 from trust.ask.none import NoneConfig
 from trust.ask.sentence import SentenceConfig
+from trust.ask.seq2seq import Seq2SeqConfig
 from trust.ask.t5 import T5Config
+from trust.ask.token import TokenConfig
 from trust.errors import ConfigError
 from trust.storage import Storage
 
 CHOICES: dict[str, type] = {"t5": T5Config, "nli": NliConfig, "llm": LlmConfig, "lexical": LexicalConfig}
 COMPLETERS: dict[str, type] = {"model": CompleterConfig}  # conf/judge/complete
-EMBEDDERS: dict[str, type] = {"sentence": SentenceConfig}  # conf/judge/embed
+SCORERS: dict[str, type] = {"seq2seq": Seq2SeqConfig, "causal": CausalConfig}  # conf/judge/logprob
+EMBEDDERS: dict[str, type] = {"sentence": SentenceConfig, "token": TokenConfig}  # conf/judge/embed
 NOBODY: dict[str, type] = {"none": NoneConfig}
 
 
@@ -70,11 +74,13 @@ class JudgeConfig:
     Attributes:
         entails: the judge of premise and hypothesis.
         complete: the language model that is asked in words.
+        logprob: the model that says how likely a text is.
         embed: the model that gives vectors.
     """
 
     entails: Any = field(default_factory=T5Config, metadata={"choices": CHOICES | NOBODY, "by": "backend"})
     complete: Any = field(default_factory=NoneConfig, metadata={"choices": COMPLETERS | NOBODY, "by": "backend"})
+    logprob: Any = field(default_factory=NoneConfig, metadata={"choices": SCORERS | NOBODY, "by": "backend"})
     embed: Any = field(default_factory=NoneConfig, metadata={"choices": EMBEDDERS | NOBODY, "by": "backend"})
 
     def chosen(self) -> dict[str, Any]:

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from trust.ask import AskFailed, Completion, Embedding, Verdict, ask_hash
+from trust.ask import AskFailed, Completion, Embedding, Likelihood, Verdict, ask_hash
 
 # Answers that an actor keeps at hand: about 20 MB of verdicts, 50 MB of vectors of 768 numbers, 20 MB of texts.
-_RECENT = {"entails": 1 << 16, "embed": 1 << 14, "complete": 1 << 13}
+_RECENT = {"entails": 1 << 16, "logprob": 1 << 16, "embed": 1 << 14, "complete": 1 << 13}
 
 
 @runtime_checkable
@@ -52,8 +52,7 @@ class Ledger:
     """What one unit asked: counts for the manifest, and the verdicts for the tables.
 
     Attributes:
-        judge: fingerprint of who answers `entails`.
-        completer: fingerprint of who answers `complete`; empty where completions are not kept as verdicts.
+        judges: ask -> fingerprint of who answers it, for asks whose answers are kept as verdicts.
         counts: asked (sent to a model), repeated (asked in this actor before), reused (known from the verdict store),
             failed, truncated.
         totals: additive numbers of the requests, as their backends give them.
@@ -61,8 +60,7 @@ class Ledger:
         new: hashes that were asked here, not known before.
     """
 
-    judge: str = ""
-    completer: str = ""
+    judges: Mapping[str, str] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     totals: Counter[str] = field(default_factory=Counter)
     verdicts: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -78,7 +76,7 @@ class Runner:
     """One queue a batching backend, on the actor's event loop, and its threads.
 
     Args:
-        backends: ask name (`entails`, `complete`, `embed`) -> backend.
+        backends: ask name (`entails`, `complete`, `logprob`, `embed`) -> backend.
     """
 
     def __init__(self, backends: Mapping[str, BatchBackend | StreamBackend]) -> None:
@@ -110,8 +108,8 @@ class Runner:
         return answer
 
     async def once(self, name: str, key: str, inputs: dict[str, Any], ledger: Ledger) -> Any:
-        """The answer to the ask of hash `key` (a Verdict to `entails`, a Completion to `complete`, an Embedding to `embed`): one
-        that was given lately or is about to be, whichever unit asked, else asked for now. Raises AskFailed."""
+        """The answer to the ask of hash `key` (see `trust.ask.Ask`): one that was given lately or is about to be, whichever unit
+        asked, else asked for now. Raises AskFailed."""
         recent = self._recent[name]
         if answer := recent.get(key):
             recent.move_to_end(key)
@@ -133,6 +131,8 @@ class Runner:
             del self._pending[key]
         future.set_result(answer)
         ledger.counts["truncated"] += getattr(answer, "truncated", False)
+        if getattr(answer, "tokens", None) is not None and name == "embed":
+            return answer  # a megabyte each, and seldom asked for again
         recent[key] = answer
         if len(recent) > _RECENT[name]:
             recent.popitem(last=False)
@@ -235,7 +235,7 @@ class RowAsk:
     ) -> Completion:
         self.asked.add("complete")
         inputs = {"messages": messages, "sampling": sampling} | ({"schema": schema} if schema else {})
-        if self._ledger.completer:
+        if "complete" in self._ledger.judges:
             told = {name: json.dumps(value, ensure_ascii=False) for name, value in inputs.items()}
             row = await self._verdict("complete", inputs, told, {"role": role, "sentence": None, "doc": None})
             return _completion(row)
@@ -245,6 +245,12 @@ class RowAsk:
         except AskFailed:
             self._ledger.counts["failed"] += 1
             raise
+
+    async def logprob(self, context: str, continuation: str, *, role: str = "") -> Likelihood:
+        self.asked.add("logprob")
+        inputs = {"context": context, "continuation": continuation}
+        row = await self._verdict("logprob", inputs, inputs, {"role": role, "sentence": None, "doc": None})
+        return Likelihood(mean=row["score"], tokens=int(row["answer"]), truncated=bool(row["truncated"]))
 
     async def embed(self, text: str) -> Embedding:
         self.asked.add("embed")
@@ -278,8 +284,13 @@ class RowAsk:
             ledger.counts["reused" if known else "repeated"] += 1
             row["used"] = True
             return row
-        judge = ledger.judge if ask == "entails" else ledger.completer
-        row = {"judge": judge, "hash": key, "sample_id": self._sample_id, "ask": ask, "inputs": told}
+        row = {
+            "judge": ledger.judges.get(ask, ""),
+            "hash": key,
+            "sample_id": self._sample_id,
+            "ask": ask,
+            "inputs": told,
+        }
         try:
             row |= _written(await self._runner.once(ask, key, inputs, ledger)) | {"status": "ok"}
         except AskFailed as error:
@@ -288,8 +299,10 @@ class RowAsk:
         return ledger.verdicts.setdefault(key, row | {"used": True})
 
 
-def _written(answer: Verdict | Completion) -> dict[str, Any]:
+def _written(answer: Verdict | Completion | Likelihood) -> dict[str, Any]:
     """An answer as columns of the verdicts table."""
+    if isinstance(answer, Likelihood):
+        return {"answer": str(answer.tokens), "score": answer.mean, "truncated": answer.truncated}
     if isinstance(answer, Verdict):
         return {
             "answer": str(answer.label),

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from trust import models
 from trust.ask import AskFailed, Embedding
 from trust.ask.modules import read_file, read_modules
@@ -32,7 +34,7 @@ class SentenceConfig(ModelOptions):
 
     def preflight(self, storage: Storage | None = None) -> None:
         super().preflight(storage)
-        if self.model.startswith("package://"):
+        if models.is_gguf(self.model):
             raise PreflightError(f"{self.path}.model={self.model}: a language model; an embedding model is wanted")
         read_modules(self.model, self.revision, storage)
 
@@ -43,7 +45,7 @@ class SentenceConfig(ModelOptions):
         """Identity of the vectors: model content, its modules among it, precision and cut; not batch sizes or devices."""
         return fingerprint(
             {
-                "backend": "sentence",
+                "backend": self.backend,
                 "model": models.fingerprint(self.model, self.revision, storage),
                 "dtype": self.dtype,
                 "max_length": self.max_length,
@@ -53,6 +55,8 @@ class SentenceConfig(ModelOptions):
 
 class SentenceEmbedder(TransformerModel):
     """Pooling and what follows are done in float32; a vector may move in its sixth digit with the batch it was in."""
+
+    _all_layers = False  # whether `_tokens` is given the hidden states of every layer
 
     def __init__(self, config: SentenceConfig, storage: Storage | None = None) -> None:
         super().__init__(config, storage)
@@ -101,18 +105,24 @@ class SentenceEmbedder(TransformerModel):
         torch = self._torch
         padded = self._tokenizer.pad([row for row, _ in rows], return_tensors="pt").to(self._device)
         with torch.inference_mode():
-            vectors = self._pool(self._model(**padded).last_hidden_state.float(), padded["attention_mask"])
+            read = self._model(**padded, output_hidden_states=self._all_layers)
+            vectors = self._pool(read.last_hidden_state.float(), padded["attention_mask"])
             for (weight, bias), module in zip(self._dense, self._modules.dense, strict=True):
                 vectors = torch.nn.functional.linear(vectors, weight, bias)
                 vectors = torch.tanh(vectors) if module.activation == "Tanh" else vectors
             vectors = torch.nn.functional.normalize(vectors, dim=-1)
+            tokens = self._tokens(read, [row["input_ids"] for row, _ in rows])
         finite = torch.isfinite(vectors).all(dim=-1).tolist()
         return [
-            Embedding(vector, truncated=cut)
+            Embedding(vector, cut, *more)
             if good
             else AskFailed("embed_overflow", "the model's vector holds what is no number; take a wider dtype")
-            for vector, good, (_, cut) in zip(vectors.cpu().numpy(), finite, rows, strict=True)
+            for vector, good, more, (_, cut) in zip(vectors.cpu().numpy(), finite, tokens, rows, strict=True)
         ]
+
+    def _tokens(self, read: Any, ids: list[list[int]]) -> Sequence[tuple[np.ndarray, ...]]:
+        """`tokens` and `special` of each text's Embedding, where they are given: not here."""
+        return [()] * len(ids)
 
     def _pool(self, hidden: Any, attention: Any) -> Any:
         """One vector a text of its tokens' (texts, tokens, width)."""

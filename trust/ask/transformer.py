@@ -136,7 +136,7 @@ class TransformerModel(ABC):
                 answers[i] = encoded
             else:
                 rows[i] = encoded
-        lengths = {i: len(row["input_ids"]) for i, (row, _) in rows.items()}
+        lengths = {i: max(map(len, row.values())) for i, (row, _) in rows.items()}
         for group in chunks(lengths, self._batch_tokens):
             answers |= zip(group, self._answers([rows[i] for i in group]), strict=True)
         return [answers[i] for i in range(len(inputs))]
@@ -176,11 +176,14 @@ class TransformerModel(ABC):
 
     def _positions(self) -> int | None:
         """Positions that the model has embeddings for; None where it only knows distances. RoBERTa's begin behind the
-        padding's."""
+        padding's, BART's behind an offset of its own."""
         for name, module in self._model.named_modules():
-            if name.endswith("position_embeddings") and isinstance(module, self._torch.nn.Embedding):
-                first = 0 if module.padding_idx is None else module.padding_idx + 1
-                return int(module.num_embeddings) - first
+            if not isinstance(module, self._torch.nn.Embedding):
+                continue
+            if name.endswith("position_embeddings"):
+                return int(module.num_embeddings) - (0 if module.padding_idx is None else module.padding_idx + 1)
+            if name.endswith("embed_positions"):
+                return int(module.num_embeddings) - int(getattr(module, "offset", 0))
         return None
 
 

@@ -1,5 +1,6 @@
-"""`complete`, answered by a vLLM engine that lives in this process's children; it batches requests by itself."""
+"""`complete` and `logprob`, answered by a vLLM engine that lives in this process's children; it batches requests by itself."""
 
+import math
 import os
 import sys
 import uuid
@@ -9,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from trust import adapters, tokenizer
-from trust.ask import AskFailed, Completion
+from trust.ask import AskFailed, Completion, Likelihood
 from trust.ask.engine import EngineConfig, check_extra, engine_args, identity
 from trust.errors import PreflightError
 from trust.fingerprint import fingerprint
@@ -78,9 +79,6 @@ class VllmBackend:
             AskFailed: `prompt_too_long`, `prompt_refused`, `engine_error`: this request's own fault.
             BackendDead: the engine is gone. In a Ray actor the process ends instead, so that Ray starts another.
         """
-        from vllm.exceptions import VLLMClientError
-        from vllm.v1.engine.exceptions import EngineDeadError
-
         sampling = dict(inputs["sampling"])
         tokens = tokenizer.encode(self._tokenizer, inputs["messages"], self.model.chat_template_kwargs)
         if len(tokens) >= self.max_model_len:
@@ -90,8 +88,55 @@ class VllmBackend:
                 f"context holds {self.max_model_len}; show fewer documents or demonstrations, or raise "
                 "model.max_model_len",
             )
+        final = await self._generate(tokens, sampling, inputs.get("schema"))
+        output = final.outputs[0]
+        told = output.logprobs[0].values() if output.logprobs else ()
+        first = tuple((item.decoded_token or "", item.logprob) for item in told)
+        return Completion(
+            output.text, output.finish_reason or "stop", len(tokens), len(output.token_ids), first_tokens=first
+        )
+
+    async def likelihood(self, context: str, continuation: str) -> Likelihood:
+        """How likely the continuation is behind the context, which are one text to the tokenizer.
+
+        Raises:
+            AskFailed: `prompt_too_long`, `nothing_to_score`, or as `answer` has it.
+            BackendDead: as `answer` has it.
+        """
+        tokens, first = tokenizer.encode_behind(self._tokenizer, context, continuation)
+        if len(tokens) >= self.max_model_len:
+            raise AskFailed(
+                "prompt_too_long",
+                f"context and continuation have {len(tokens)} tokens, but the model reads {self.max_model_len - 1} at most; "
+                "raise model.max_model_len",
+            )
+        if first >= len(tokens):
+            raise AskFailed("nothing_to_score", "the continuation has no token, or there is none before its first")
+        final = await self._generate(tokens, {"temperature": 0.0, "max_tokens": 1, "prompt_logprobs": 0})
+        told = zip(tokens[first:], final.prompt_logprobs[first:], strict=True)
+        found = [place[token].logprob for token, place in told]
+        return Likelihood(math.fsum(found) / len(found), len(found))
+
+    def close(self) -> None:
+        """Ends the engine's processes. No request may be under way."""
+        self._closing()
+
+    async def _generate(self, tokens: list[int], sampling: dict[str, Any], schema: Any = None) -> Any:
+        """What the engine gives in the end for one request. Raises AskFailed, BackendDead; see `answer`."""
+        from vllm import SamplingParams
+        from vllm.exceptions import VLLMClientError
+        from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
+        from vllm.v1.engine.exceptions import EngineDeadError
+
+        final = None
         try:
-            return await self._generate(tokens, sampling, inputs.get("schema"))
+            held = StructuredOutputsParams(json=schema) if schema else None
+            params = SamplingParams(**sampling, structured_outputs=held, output_kind=RequestOutputKind.FINAL_ONLY)
+            prompt: Any = {"type": "token", "prompt_token_ids": tokens}
+            async for step in self._engine.generate(prompt, params, request_id=uuid.uuid4().hex):
+                final = step
+            if final is None:
+                raise RuntimeError("the engine ended the request without an answer")
         except EngineDeadError as error:
             raise self._dead(error) from error
         except (VLLMClientError, ValueError) as error:
@@ -100,29 +145,7 @@ class VllmBackend:
             if self._engine.errored:
                 raise self._dead(error) from error
             raise AskFailed("engine_error", f"the engine failed on this request: {_one_line(error)}") from error
-
-    def close(self) -> None:
-        """Ends the engine's processes. No request may be under way."""
-        self._closing()
-
-    async def _generate(self, tokens: list[int], sampling: dict[str, Any], schema: Any) -> Completion:
-        from vllm import SamplingParams
-        from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
-
-        held = StructuredOutputsParams(json=schema) if schema else None
-        params = SamplingParams(**sampling, structured_outputs=held, output_kind=RequestOutputKind.FINAL_ONLY)
-        prompt: Any = {"type": "token", "prompt_token_ids": tokens}
-        final = None
-        async for step in self._engine.generate(prompt, params, request_id=uuid.uuid4().hex):
-            final = step
-        if final is None:
-            raise RuntimeError("the engine ended the request without an answer")
-        output = final.outputs[0]
-        told = output.logprobs[0].values() if output.logprobs else ()
-        first = tuple((item.decoded_token or "", item.logprob) for item in told)
-        return Completion(
-            output.text, output.finish_reason or "stop", len(tokens), len(output.token_ids), first_tokens=first
-        )
+        return final
 
     def _dead(self, error: BaseException) -> BackendDead:
         message = f"the engine of {self.model.name} died: {_one_line(error)}"

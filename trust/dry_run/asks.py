@@ -1,8 +1,8 @@
 """How often metrics ask, counted before there is anybody who answers.
 
 What a judge is asked may hang on its earlier answers (a citation alone is asked about only where all cited documents together
-entail the sentence), so the metrics are run with judges that answer without reading, each in one extreme way. What is asked in
-words, or for vectors, gets no answer here: of these asks only those count that hang on no earlier answer.
+entail the sentence), so the metrics are run with judges that answer without reading, each in one extreme way. All other
+asks get no answer here: of these asks only those count that hang on no earlier answer.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from trust.ask import AskFailed, Completion, Embedding, Verdict, ask_hash
+from trust.ask import AskFailed, Completion, Embedding, Likelihood, Verdict, ask_hash
 from trust.errors import RowError
 from trust.metrics import Metric
 
@@ -68,6 +68,10 @@ class _Recorder:
         self._keep(
             "complete", {"messages": messages, "sampling": sampling} | ({"schema": schema} if schema else {}), role
         )
+        raise _unanswered()
+
+    async def logprob(self, context: str, continuation: str, *, role: str = "") -> Likelihood:
+        self._keep("logprob", {"context": context, "continuation": continuation}, role)
         raise _unanswered()
 
     async def embed(self, text: str) -> Embedding:

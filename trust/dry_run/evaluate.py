@@ -154,6 +154,8 @@ def _first(ask: str, chosen: Sample, asked: Sequence[Asked]) -> None:
             shown = question.inputs
             if ask == "entails":
                 text = f"premise:\n{shown['premise']}\n\nhypothesis:\n{shown['hypothesis']}"
+            elif ask == "logprob":
+                text = f"context:\n{shown['context']}\n\ncontinuation:\n{shown['continuation']}"
             else:
                 text = spelt(shown["messages"]) if ask == "complete" else shown["text"]
             show.block(

@@ -152,7 +152,7 @@ def model(config: ModelConfig, engine: Any, storage: Storage) -> None:
 
 def where(path: str) -> str:
     """Where a model's files lie, in words."""
-    if path.startswith("package://"):
+    if models.is_gguf(path):
         from trust.gguf import GgufPackage
 
         package = GgufPackage.find(path)

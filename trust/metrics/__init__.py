@@ -18,8 +18,11 @@ from trust.errors import ConfigError
 TASKS = ("em", "em5", "cm", "none")
 
 METRICS = {  # name -> module with METRIC and CONFIG
+    "bartscore": "trust.metrics.bartscore",
+    "bertscore": "trust.metrics.bertscore",
     "code": "trust.metrics.code",
     "geval": "trust.metrics.geval",
+    "gptscore": "trust.metrics.gptscore",
     "trust_score": "trust.metrics.trust_score",
     "no_gold": "trust.metrics.no_gold",
     "nomiracl": "trust.metrics.nomiracl",

@@ -28,12 +28,12 @@ from trust.ask import Ask, Completion, ask_hash
 from trust.errors import ConfigError, RowError
 from trust.metrics import Row, RowScore, Stat
 from trust.metrics.ratios import BIG, Sums
+from trust.metrics.texts import NAMES, text_of
 
 _KEY = "metrics.geval"
 _MODES = ("probabilities", "samples")
 _NUMBER = re.compile(r"\s*[\W_]*(\d+)(?![\d.,]*\d)")
 _LOGPROBS = 20  # the most that endpoints give
-_TEXTS = ("question", "docs", "references", "source", "history", "fact", "output")
 _NAMES = {
     "question": "Question",
     "docs": "Documents",
@@ -73,7 +73,7 @@ class Aspect:
                 f"{where}: the scale goes from low={self.low} to high={self.high}; 0 <= low < high <= 100"
             )
         for text in self.shows:
-            configs.one_of(f"{where}.shows", text, _TEXTS)
+            configs.one_of(f"{where}.shows", text, NAMES)
         if "output" not in self.shows:
             raise ConfigError(f"{where}.shows must hold output: it is what is graded")
 
@@ -239,7 +239,7 @@ def ready() -> dict[str, dict[str, Any]]:
 
 def _prompt(aspect: Aspect, row: Row) -> str | None:
     """The whole prompt; None where the row lacks a text that is to be shown."""
-    texts = {name: _text(row, name) for name in aspect.shows}
+    texts = {name: text_of(row, name) for name in aspect.shows}
     if not all(texts.values()):
         return None
     steps = "".join(f"{number}. {step}\n" for number, step in enumerate(aspect.steps, start=1))
@@ -251,16 +251,3 @@ def _prompt(aspect: Aspect, row: Row) -> str | None:
         f"Answer with the grade alone, a whole number from {aspect.low} to {aspect.high}.\nGrade:",
     ]
     return "\n\n".join(parts)
-
-
-def _text(row: Row, name: str) -> str:
-    if name == "docs":
-        docs = [
-            f"[{n}] {doc.get('title') or ''}\n{doc['text']}" for n, doc in enumerate(row.get("docs") or [], start=1)
-        ]
-        return "\n\n".join(docs)
-    if name == "references":
-        return "\n\n".join(text for text in row.get("references") or [] if text)
-    if name in ("question", "output"):
-        return row.get(name) or ""
-    return (row.get("context") or {}).get(name) or ""

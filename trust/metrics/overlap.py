@@ -24,11 +24,11 @@ from trust.ask.lexical import words
 from trust.errors import ConfigError
 from trust.metrics import Row, RowScore, Stat
 from trust.metrics.ratios import BIG, Sums
+from trust.metrics.texts import AGAINST, references_of
 from trust.text.languages import UNDETERMINED, base_language
 
 ROUGE = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 MEASURES = ("bleu", "chrf", *ROUGE)
-_AGAINST = ("references", "answers")
 _TOKENIZERS = ("13a", "intl", "zh", "char", "none")
 _BY_LANGUAGE = {"zh": "zh", "ja": "char", "th": "char"} | dict.fromkeys(
     ("ar", "bn", "fa", "hi", "ko", "ru", "te"), "intl"
@@ -73,7 +73,7 @@ class Overlap:
             raise ConfigError(f"metrics.overlap.measures is empty: choose from {', '.join(MEASURES)}")
         for measure in config.measures:
             configs.one_of("metrics.overlap.measures", measure, MEASURES)
-        configs.one_of("metrics.overlap.against", config.against, _AGAINST)
+        configs.one_of("metrics.overlap.against", config.against, AGAINST)
         if config.tokenizer is not None:
             configs.one_of("metrics.overlap.tokenizer", config.tokenizer, _TOKENIZERS)
         self._config = config
@@ -102,7 +102,7 @@ class Overlap:
 
     async def row(self, row: Row, ask: Ask) -> RowScore:
         """Score one response; asks nothing."""
-        references = self._references(row)
+        references = references_of(row, self._config.against)
         if not references:
             return RowScore(status="na", reason="no_references", detail=f"the row has no {self._config.against}")
         language = base_language(row.get("language") or UNDETERMINED)
@@ -140,13 +140,6 @@ class Overlap:
                 terms |= {f"{measure}_{part}": float(number) for part, number in parts.items()}
                 values[measure] = float(score.fmeasure)
         return RowScore(terms=terms, values=values)
-
-    def _references(self, row: Row) -> list[str]:
-        if self._config.against == "references":
-            found = row.get("references") or []
-        else:
-            found = [alias for aliases in row.get("answers") or [] for alias in aliases or []]
-        return [text for text in found if text and text.strip()]
 
     @staticmethod
     def _corpus(own: Sums, names: Sequence[str], score: Any) -> np.ndarray:

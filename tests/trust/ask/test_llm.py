@@ -168,7 +168,7 @@ def test_texts_are_kept_beside_verdicts_good_and_failed() -> None:
         return said("yes" if good else "Well", first_tokens=tokens(yes=0.9) if good else tokens(Well=0.9))
 
     async def rows() -> Ledger:
-        ledger = Ledger(judge="j")
+        ledger = Ledger({"entails": "j"})
         row = Runner({"entails": judge(say)[0]}).ask_for("s", ledger)
         assert (await row.entails("Paris", "in France")).label == 1
         with pytest.raises(AskFailed):

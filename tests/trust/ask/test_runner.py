@@ -6,9 +6,10 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 
-from trust.ask import AskFailed, Completion, Verdict
+from trust.ask import AskFailed, Completion, Embedding, Likelihood, Verdict
 from trust.ask.runner import Ledger, Runner
 
 
@@ -136,7 +137,7 @@ def test_dependent_asks_run_after_their_answers() -> None:
 
 def test_repeats_are_asked_once_even_while_the_first_is_under_way() -> None:
     async def rows() -> tuple[Judge, Ledger, list[dict[str, Any]]]:
-        judge, ledger = Judge(), Ledger(judge="j")
+        judge, ledger = Judge(), Ledger({"entails": "j"})
         runner = Runner({"entails": judge})
         asks = [runner.ask_for(f"s{i}", ledger) for i in range(3)]
         await asyncio.gather(*(ask.entails("p", "p", role="claim", sentence=i) for i, ask in enumerate(asks)))
@@ -174,7 +175,7 @@ def test_units_share_answers_given_lately_or_under_way(monkeypatch: pytest.Monke
     monkeypatch.setattr("trust.ask.runner._RECENT", {"entails": 2})
 
     async def units() -> tuple[list[list[str]], list[Ledger]]:
-        judge, ledgers = Judge(), [Ledger(judge="j") for _ in range(4)]
+        judge, ledgers = Judge(), [Ledger({"entails": "j"}) for _ in range(4)]
         runner = Runner({"entails": judge})
         asks = [runner.ask_for(f"s{i}", ledger) for i, ledger in enumerate(ledgers)]
         await asyncio.gather(asks[0].entails("p", "p"), asks[1].entails("p", "p"))
@@ -248,7 +249,7 @@ class Writer:
 def test_completions_are_kept_as_verdicts_and_reused() -> None:
     async def go() -> None:
         writer = Writer()
-        runner, first, second = Runner({"complete": writer}), Ledger(completer="w"), Ledger(completer="w")
+        runner, first, second = Runner({"complete": writer}), Ledger({"complete": "w"}), Ledger({"complete": "w"})
         sampling, schema = {"temperature": 0.0, "seed": 1}, {"type": "object"}
         ask = runner.ask_for("s", first)
         answers = await asyncio.gather(*(ask.complete("hello", sampling, schema, role="r") for _ in range(3)))
@@ -278,3 +279,40 @@ def test_completions_are_kept_as_verdicts_and_reused() -> None:
         assert (first.counts["failed"], first.totals["cost"]) == (1, 4.0)
 
     asyncio.run(go())
+
+
+def test_likelihoods_are_kept_as_verdicts_and_read_again() -> None:
+    class Scorer(Judge):
+        def answer_batch(self, inputs: Sequence[dict[str, Any]]) -> list[Any]:
+            return [Likelihood(-len(one["context"]) / 4, tokens=3, truncated=True) for one in inputs]
+
+    async def rows() -> None:
+        first, second = Ledger({"logprob": "j"}), Ledger({"logprob": "j"})
+        answer = await Runner({"logprob": Scorer()}).ask_for("s", first).logprob("abc", "d", role="recall")
+        (row,) = first.verdicts.values()
+        assert (row["judge"], row["ask"], row["answer"], row["score"]) == ("j", "logprob", "3", -0.75)
+        assert row["inputs"] == {"context": "abc", "continuation": "d"}
+        assert first.counts == {"asked": 1, "truncated": 1}
+        second.know({key: value for key, value in row.items() if key != "used"})
+        nobody = Runner({})
+        assert await nobody.ask_for("s", second).logprob("abc", "d") == answer == Likelihood(-0.75, 3, truncated=True)
+        assert second.counts == {"reused": 1}
+
+    run(rows())
+
+
+def test_token_vectors_are_not_kept_at_hand() -> None:
+    class Embedder(Judge):
+        def answer_batch(self, inputs: Sequence[dict[str, Any]]) -> list[Any]:
+            self.batches.append([one["text"] for one in inputs])
+            vector = np.ones(2, np.float32)
+            return [Embedding(vector, tokens=vector[None] if one["text"] == "tokens" else None) for one in inputs]
+
+    async def rows() -> None:
+        embedder = Embedder()
+        ask = Runner({"embed": embedder}).ask_for("s", Ledger())
+        for text in ("whole", "whole", "tokens", "tokens"):
+            await ask.embed(text)
+        assert embedder.batches == [["whole"], ["tokens"], ["tokens"]]
+
+    run(rows())

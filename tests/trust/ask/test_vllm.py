@@ -101,6 +101,33 @@ def test_prompts_up_to_the_context_and_beyond(backend: VllmBackend, loop: Loop) 
         assert all(part in error.detail for part in (f"{tokens} tokens", "50", "256"))
 
 
+def test_how_likely_a_text_is_behind_another(backend: VllmBackend, loop: Loop, smollm2: str) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    model = AutoModelForCausalLM.from_pretrained(smollm2, dtype=torch.float32).eval()
+    tokenizer = AutoTokenizer.from_pretrained(smollm2)
+    pairs = [
+        ("The capital of France is", " Paris"),
+        ("The capital of France is", " a potato."),
+        ("Unfin", "ished words"),
+    ]
+    found = [loop.run(backend.likelihood(*pair)) for pair in pairs]
+    for (context, continuation), answer in zip(pairs, found, strict=True):
+        read = tokenizer(context + continuation, return_offsets_mapping=True, return_tensors="pt")
+        behind = [i for i, (_, end) in enumerate(read["offset_mapping"][0].tolist()) if end > len(context)]
+        with torch.inference_mode():
+            logs = model(read["input_ids"]).logits[0].log_softmax(dim=-1)
+        wanted = [float(logs[i - 1, read["input_ids"][0, i]]) for i in behind]
+        assert answer.tokens == len(wanted)
+        assert answer.mean == pytest.approx(sum(wanted) / len(wanted), abs=1e-3)
+    assert found[0].mean > found[1].mean + 1
+    for pair, reason in ((("a", " x" * 300), "prompt_too_long"), (("a", ""), "nothing_to_score")):
+        with pytest.raises(AskFailed) as caught:
+            loop.run(backend.likelihood(*pair))
+        assert caught.value.reason == reason
+
+
 def test_each_draw_has_its_own_seed(backend: VllmBackend, loop: Loop) -> None:
     asks = [_ask(backend, QUESTION, temperature=1.0, seed=seed) for seed in range(5)]
     assert len({answer.text for answer in loop.run(_gather(asks))}) > 1

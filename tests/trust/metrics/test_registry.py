@@ -9,6 +9,7 @@ from trust.metrics import METRICS, build, names, published
 
 OPTIONS = {
     "geval": {"aspects": ["fluency"]},
+    "gptscore": {"aspects": ["fluency"]},
     "rules": {"rules": {"r": {"contains": "x"}}},
     "code": {"functions": {"f": "tests.trust.metrics.golden:all_words"}, "modules": ["tests"]},
 }
