@@ -7,7 +7,7 @@ intervals, in all and by slice. Prints short Markdown for a pull request and wri
 Exit codes: 0 fine, 2 the runs cannot be compared (or the config is wrong), 4 a number is worse than `fail_below` allows.
 """
 
-from trust.cli import main
+from trust.cli import main, say
 from trust.compare import CompareConfig, run_compare
 from trust.compare.gate import describe
 from trust.dry_run.compare import show_compare
@@ -20,7 +20,7 @@ def compare(config: CompareConfig) -> None:
         show_compare(config)
         return
     made, words = run_compare(config)
-    print(words)
+    say(words)
     if made.lost:
         raise Regression(f"new={config.new} is worse than allowed: {describe(made.lost)}")
 

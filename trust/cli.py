@@ -1,6 +1,7 @@
 """What every job's command line shares: config in, one call, clear errors and exit codes out."""
 
 import logging
+import os
 import sys
 from collections.abc import Callable
 from typing import TypeVar
@@ -38,6 +39,14 @@ def main(job: str, schema: type[T], run: Callable[[T], None], about: str) -> Non
     except KeyboardInterrupt:
         print("stopped; what is finished is kept: start it again with the same words to go on", file=sys.stderr)
         sys.exit(130)
+
+
+def say(words: str) -> None:
+    """Prints `words`. A reader that has seen enough (`| head`) changes nothing about how the job ends."""
+    try:
+        print(words, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _help(job: str, about: str) -> str:

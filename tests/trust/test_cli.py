@@ -56,3 +56,14 @@ def test_jobs_run_from_any_folder(tmp_path: Path, repo: Path) -> None:
     assert done.returncode == 2
     assert done.stderr.startswith("error: ")
     assert "none.json" in done.stderr
+
+
+def test_a_reader_that_stops_reading_changes_no_exit_code() -> None:
+    program = "import sys; from trust.cli import say; [say('x' * 70_000) for _ in range(3)]; sys.exit(4)"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.read(10)
+        running.stdout.close()
+        assert running.stderr.read() == b""
+        assert running.wait(timeout=60) == 4

@@ -75,6 +75,8 @@ class EndpointConfig:
             value = getattr(self, key)
             if value is not None and value < 0:
                 raise ConfigError(f"engine.{key}={value:g}: cannot be negative")
+        if self.cost_limit == 0:
+            raise ConfigError("engine.cost_limit=0: nothing could be asked; null is no limit")
         if self.cost_limit is not None and None in (self.price_in, self.price_out):
             raise ConfigError(f"engine.cost_limit={self.cost_limit:g}: needs engine.price_in and engine.price_out")
         for key in self.fields:

@@ -1,19 +1,21 @@
 """Metrics: a row function that awaits asks and returns additive terms, and a final function over their sums.
 
-To add one: a module here with a class of this shape, one file in `conf/metrics`, one test. Nothing in this package
-knows Ray, vLLM or torch.
+To add one: a module here with a class of this shape, one file in `conf/metrics`, one test. A module of the same form may also lie
+outside (`metrics.NAME.module=my_module`). Nothing in this package knows Ray, vLLM or torch.
 """
 
 import importlib
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from types import ModuleType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from trust.ask import Ask
 from trust.errors import ConfigError
+from trust.metrics.own import import_own, source_hash
 
 TASKS = ("em", "em5", "cm", "none")
 
@@ -30,6 +32,8 @@ METRICS = {  # name -> module with METRIC and CONFIG
     "ragas": "trust.metrics.ragas",
     "rules": "trust.metrics.rules",
 }
+
+_MODULE, _SOURCE = "module", "source"  # of a metric from outside: its module, and the hash of that
 
 Row = Mapping[str, Any]  # one row of the responses table (trust.tables), map columns as dicts
 
@@ -105,8 +109,9 @@ def resolve(options: Mapping[str, Any], read: Callable[[str], bytes]) -> dict[st
     """
     resolved = {}
     for name, values in options.items():
-        module = importlib.import_module(METRICS[name])
-        resolved[name] = module.resolve(values or {}, read, f"metrics.{name}") if hasattr(module, "resolve") else values
+        module = _module(name, values)
+        found = module.resolve(values or {}, read, f"metrics.{name}") if hasattr(module, "resolve") else values
+        resolved[name] = found if name in METRICS else {**found, _SOURCE: source_hash(str(found[_MODULE]))}
     return resolved
 
 
@@ -118,17 +123,19 @@ def build(options: Mapping[str, Any], compat: str) -> list[Metric]:
             numbers, with different options.
     """
     from trust.config import build as build_config
-    from trust.config import one_of
 
     configs: dict[str, Any] = {}
     made: dict[str, Metric] = {}
     for name, values in options.items():
-        one_of("metrics", name, METRICS)
-        module = importlib.import_module(METRICS[name])
-        configs[name] = build_config(module.CONFIG, dict(values or {}), f"metrics.{name}")
+        module = _module(name, values)
+        own = {} if name in METRICS else {_MODULE, _SOURCE}
+        told = {key: value for key, value in (values or {}).items() if key not in own}
+        configs[name] = build_config(module.CONFIG, told, f"metrics.{name}")
         made[name] = module.METRIC(configs[name], compat)
     for one, other in itertools.combinations(made, 2):
         both = published(made[one]) & published(made[other])
+        if both and not {one, other} <= set(METRICS):
+            raise ConfigError(f"metrics.{one} and metrics.{other} both give {min(both)}: rename the one of your own")
         common = {item.name for item in fields(configs[one])} & {item.name for item in fields(configs[other])}
         for key in sorted(common) if both else ():
             if getattr(configs[one], key) != getattr(configs[other], key):
@@ -137,6 +144,26 @@ def build(options: Mapping[str, Any], compat: str) -> list[Metric]:
                     "evaluate in two runs"
                 )
     return list(made.values())
+
+
+def _module(name: str, values: Mapping[str, Any] | None) -> ModuleType:
+    """Where a metric lies: here, or where its option `module` says. Raises ConfigError."""
+    from trust.config import one_of
+
+    if name in METRICS:
+        return importlib.import_module(METRICS[name])
+    target = (values or {}).get(_MODULE)
+    if not target:
+        one_of("metrics", name, METRICS)
+    where = f"metrics.{name}.{_MODULE}"
+    module = import_own(str(target), where)
+    if not hasattr(module, "METRIC") or not hasattr(module, "CONFIG"):
+        raise ConfigError(
+            f"{where}={target}: a metric's module has METRIC, its class, and CONFIG, the dataclass of its options"
+        )
+    if (called := module.METRIC.name) != name:
+        raise ConfigError(f"{where}={target}: that metric is called {called}; write metrics.{called}.{_MODULE}")
+    return module
 
 
 def published(metric: Metric) -> set[str]:

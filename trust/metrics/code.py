@@ -13,30 +13,26 @@ Only functions of modules that `modules` names are called; the run's fingerprint
 """
 
 import asyncio
-import hashlib
-import importlib
-import importlib.util
 import inspect
 import math
-import sys
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from trust.ask import Ask
 from trust.errors import ConfigError, RowError
 from trust.metrics import Row, RowScore, Stat
+from trust.metrics.own import import_own, source_hash
 from trust.metrics.ratios import Sums
 
 _KEY = "metrics.code"
 _NAME = "code_"
-_ASKS = ("entails",)
+_ASKS = ("entails", "complete", "logprob", "embed")
 _LARGEST = 1e6  # of a score: sums stay exact in fixed point
 _LINES = 4  # of a traceback, its last ones
-_FORBIDDEN = ("trust", "jobs")
 
 
 @dataclass
@@ -46,7 +42,7 @@ class CodeConfig:
     Attributes:
         functions: name -> import path `package.module:function`; the names are part of the results' names.
         modules: the modules, or packages, whose functions may be called.
-        asks: what the functions ask (`entails`): the judge that they need is loaded.
+        asks: what the functions ask (`entails`, `complete`, `logprob`, `embed`): who answers that is loaded.
         sources: module -> hash of its source, filled in by the job; part of the fingerprint.
     """
 
@@ -137,14 +133,8 @@ CONFIG = CodeConfig
 
 def resolve(options: Mapping[str, Any], read: Callable[[str], bytes], path: str) -> dict[str, Any]:
     """The options with hashes of the modules' sources, so that a changed function is another metric."""
-    sources = {}
-    for target in (options.get("functions") or {}).values():
-        module = target.partition(":")[0]
-        spec = importlib.util.find_spec(module)
-        if spec and spec.origin and spec.has_location:
-            with open(spec.origin, "rb") as file:
-                sources[module] = hashlib.sha256(file.read()).hexdigest()[:16]
-    return {**options, "sources": sources}
+    modules = {target.partition(":")[0] for target in (options.get("functions") or {}).values()}
+    return {**options, "sources": {module: found for module in sorted(modules) if (found := source_hash(module))}}
 
 
 def load(target: str, modules: list[str], where: str) -> Callable[..., Any]:
@@ -154,28 +144,16 @@ def load(target: str, modules: list[str], where: str) -> Callable[..., Any]:
         ConfigError: it is of a module that is not allowed, or is not there.
     """
     module, colon, name = target.partition(":")
-    if not colon or not all(part.isidentifier() for part in (*module.split("."), name)):
+    if not colon or not name.isidentifier():
         raise ConfigError(f"{where}={target!r}: expected package.module:function")
-    root = module.split(".")[0]
-    if root in sys.stdlib_module_names or root in _FORBIDDEN:
-        raise ConfigError(f"{where}={target}: functions of {root} cannot be metrics; write one of your own")
     if not any(module == allowed or module.startswith(f"{allowed}.") for allowed in modules):
         raise ConfigError(
             f"{where}={target}: {module} is not among {_KEY}.modules={modules}; add {_KEY}.modules=[{module}]"
         )
-    try:
-        function = getattr(importlib.import_module(module), name)
-    except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"{where}={target}: {error}; it is looked for beside the job's working folder and among installed packages"
-        ) from error
-    except AttributeError as error:
-        raise ConfigError(f"{where}={target}: {module} has no {name}") from error
-    except Exception as error:
-        raise ConfigError(f"{where}={target}: {module} cannot be imported: {type(error).__name__}: {error}") from error
+    function = getattr(import_own(module, where), name, None)
     if not callable(function):
-        raise ConfigError(f"{where}={target}: {name} is no function")
-    return function
+        raise ConfigError(f"{where}={target}: {module} has no function {name}")
+    return cast(Callable[..., Any], function)
 
 
 def _score(result: Any) -> tuple[float | None, str]:

@@ -32,6 +32,7 @@ def test_an_endpoint_asks_for_no_gpu_and_few_cpus() -> None:
         ({"timeout_s": 0}, "timeout_s=0"),
         ({"max_retries": -1}, "max_retries=-1"),
         ({"price_in": -1}, "price_in=-1"),
+        ({"cost_limit": 0, "price_in": 1, "price_out": 1}, "cost_limit=0: nothing could be asked"),
         ({"cost_limit": 5}, "needs engine.price_in and engine.price_out"),
         ({"fields": {"max_token": "x"}}, "did you mean max_tokens"),
         ({"extra": {"messages": []}}, "extra.messages cannot be set there"),

@@ -106,13 +106,13 @@ def test_errors_fail_the_row_and_say_where(module: str, name: str, told: str) ->
 @pytest.mark.parametrize(
     ("target", "modules", "told"),
     [
-        ("os:system", ["os"], "functions of os cannot be metrics"),
-        ("trust.storage:open_storage", ["trust"], "functions of trust cannot"),
+        ("os:system", ["os"], "what os holds cannot be a metric"),
+        ("trust.storage:open_storage", ["trust"], "what trust holds cannot"),
         ("checks_of_a_user:length", [], r"metrics\.code\.modules=\[checks_of_a_user\]"),
         ("checks_of_a_user:length", ["checks"], "not among"),
         ("checks_of_a_user.length", ["checks_of_a_user"], "expected package.module:function"),
-        ("checks_of_a_user:lenght", ["checks_of_a_user"], "has no lenght"),
-        ("checks_of_a_user:NOT_A_FUNCTION", ["checks_of_a_user"], "is no function"),
+        ("checks_of_a_user:lenght", ["checks_of_a_user"], "has no function lenght"),
+        ("checks_of_a_user:NOT_A_FUNCTION", ["checks_of_a_user"], "has no function NOT_A_FUNCTION"),
         ("not_there_at_all:f", ["not_there_at_all"], "No module named"),
     ],
 )
@@ -133,5 +133,5 @@ def test_a_changed_function_is_another_metric(module: str, tmp_path: Path) -> No
 def test_options_are_checked(module: str) -> None:
     with pytest.raises(ConfigError, match="functions is empty"):
         build({"code": {}}, "strict")
-    with pytest.raises(ConfigError, match="'complete' is none"):
-        build({"code": {"functions": {"f": f"{module}:length"}, "modules": [module], "asks": ["complete"]}}, "strict")
+    with pytest.raises(ConfigError, match="'judge' is none"):
+        build({"code": {"functions": {"f": f"{module}:length"}, "modules": [module], "asks": ["judge"]}}, "strict")
