@@ -275,7 +275,10 @@ def absolute(path: str) -> str:
             f"{path}: a submitted job runs in a folder of its own, so a relative path leads nowhere; give an absolute "
             "one that every node sees, or an s3:// address"
         )
-    return os.path.abspath(os.path.expanduser(path))
+    found = os.path.expanduser(path)
+    if found.startswith("~"):
+        raise PreflightError(f"{path}: there is no user {found.split('/')[0].removeprefix('~')} on this machine")
+    return os.path.abspath(found)
 
 
 def join(root: str, *parts: str) -> str:

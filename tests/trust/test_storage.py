@@ -196,6 +196,8 @@ def test_paths(tmp_path: Path) -> None:
     assert absolute(f"file://{tmp_path}") == str(tmp_path)
     assert absolute("x").startswith("/")
     assert Path(absolute("package://trust/demo")).is_dir()
+    with pytest.raises(PreflightError, match=r"~nobody-here/x: there is no user nobody-here on this machine"):
+        absolute("~nobody-here/x")
     with pytest.raises(PreflightError, match="only local paths"):
         absolute("gs://bucket")
     for misspelt in ("s3:/bucket/x", "file:/x", "s3a:x"):
