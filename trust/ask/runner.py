@@ -58,6 +58,7 @@ class Ledger:
         totals: additive numbers of the requests, as their backends give them.
         verdicts: hash -> rows of the verdicts table, all that this unit used.
         new: hashes that were asked here, not known before.
+        seconds: of the backends' work, added up over what was done at once.
     """
 
     judges: Mapping[str, str] = field(default_factory=dict)
