@@ -21,6 +21,7 @@ from trust.prepare.config import DataConfig
 from trust.prepare.job import PrepareConfig, on_cluster, run_prepare
 from trust.retry import changed, failed_before
 from trust.runs import Manifest, Plan, Run
+from trust.setup import run_setup
 from trust.storage import absolute, open_storage
 from trust.sums import sum_scores
 from trust.units import Unit, UnitResult, read_rows, row_units
@@ -105,6 +106,9 @@ def run_evaluate(config: EvaluateConfig) -> Manifest:
     chosen = config.judge.chosen()
     plan = plan_evaluate(config, run, parts, inputs, *cluster.actor_resources(chosen.values(), config.cluster))
     plan.worker_config["budget"] = cost.share(limit, plan, run, config)
+    if done := run_setup(plan, run, config):
+        plan.worker_config["setup"] = done
+        plan.config["setup"] = done
     manifest = execute(plan, run, config, config.retry_failed)
     for ask in KEPT:
         if ask in chosen:
@@ -181,6 +185,8 @@ class EvaluateWorker:
     def __init__(self, config: dict[str, Any]) -> None:
         self._storage = open_storage(config["root"], config["storage"])
         self._metrics = metrics.build(config["metrics"], config["compat"])
+        for metric in metrics.to_set_up(self._metrics):
+            metric.take(config["setup"][metric.name])
         self._slices = sorted({slices.LANGUAGE, *config["slices"]})  # summaries tell of languages in any case
         self._replicates = config["replicates"]
         self._backends = judges.load(config["judge"], self._storage, config.get("budget"))

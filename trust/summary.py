@@ -39,7 +39,8 @@ MAIN = {
 }
 # And those of metrics that name their numbers by what they are given.
 _OTHERS = re.compile(
-    r"(geval|gptscore|bartscore|bertscore|ragas|rule|code)_(?!num_|mode|setting|baseline)\w+(?<!_low)(?<!_high)(?<!_n)|rules_passed|bleu|chrf|rouge(1|2|L|Lsum)"
+    r"(geval|gptscore|bartscore|bertscore|ragas|rule|code)_(?!num_|(mode|steps|setting|baseline)$)"
+    r"\w+(?<!_low)(?<!_high)(?<!_n)|rules_passed|bleu|chrf|rouge(1|2|L|Lsum)"
 )
 _WHOLE, _REFUSALS, _CORRECTNESS, _CITED = list(MAIN)[:4]
 

@@ -107,6 +107,9 @@ SCHEMAS: dict[str, pa.Schema] = {
             *_OUTCOME,
         ]
     ),
+    "setup": pa.schema(
+        [pa.field("metric", pa.string(), nullable=False), pa.field("value", pa.string(), nullable=False)]
+    ),
     "citations": pa.schema(
         [
             *_RESPONSE_KEY,
@@ -164,6 +167,7 @@ SORT_KEYS: dict[str, list[str]] = {
     "responses": ["sample_id", "model", "prompt", "draw"],
     "scores": ["sample_id", "model", "prompt", "draw", "metric"],
     "verdicts": ["sample_id", "judge", "hash"],
+    "setup": ["metric"],
     "citations": ["sample_id", "model", "prompt", "draw", "sentence"],
     "agreement": ["dimension", "metric", "level", "statistic"],
     "corrected": ["run", "model", "prompt", "value"],

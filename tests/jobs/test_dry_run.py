@@ -332,6 +332,7 @@ def test_evaluate_in_words_alone(dry: Dry) -> None:
     token = {"token": "5", "logprob": -0.1, "top_logprobs": [{"token": "5", "logprob": -0.1}]}
     with FakeEndpoint(lambda request: Reply(answer("5", logprobs={"content": [token]}))) as fake:
         words = ["run=r", "metrics=[geval]", "metrics.geval.aspects=[fluency]", "judge/complete=openai"]
+        words += ["metrics.geval.steps=written"]
         words += [f"judge.complete.engine.base_url={fake.url}", "judge.complete.model.path=m"]
         words += ["judge.complete.engine.price_in=0", "judge.complete.engine.price_out=1000000"]
         printed = dry("evaluate", *words)
@@ -344,6 +345,7 @@ def test_evaluate_in_words_alone(dry: Dry) -> None:
     assert shown(printed, "first ask") == "of demo:00000, for fluency"
     assert block(printed).startswith("[user]\n")
     assert "entails" not in printed
+    assert "geval is set up, once in the run" in printed
 
 
 def test_judges(dry: Dry) -> None:

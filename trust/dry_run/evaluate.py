@@ -117,7 +117,10 @@ def _asks(config: EvaluateConfig, run: Run, chosen: Sample, rows: int, spent: fl
     if not judges:
         show.line("asks", "none: no metric asks anybody")
         return
-    asked = count(chosen.rows, metrics.build(config.metrics, config.compat))
+    made = metrics.build(config.metrics, config.compat)
+    for metric in metrics.to_set_up(made):
+        show.line("first", f"{metric.name} is set up, once in the run, by a job of its own that asks the same models")
+    asked = count(chosen.rows, made)
     for ask, judge in judges.items():
         show_judge(ask, judge, run)
         mine = [one[ask] for one in asked]

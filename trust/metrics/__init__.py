@@ -6,10 +6,10 @@ outside (`metrics.NAME.module=my_module`). Nothing in this package knows Ray, vL
 
 import importlib
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from types import ModuleType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -78,7 +78,7 @@ class Metric(Protocol):
     term's sums, shape (1 + replicates,).
 
     `preflight` raises PreflightError where something the metric reads (language data, say) is not installed. A metric may
-    have `over_languages`, which gets the sums of each language (code -> term -> sums) and returns statistics over languages,
+    have `over_languages`, which gets the sums of each language (code -> term -> sums) and returns statistics over languages;
     and `notes`, words that belong beside its numbers (key -> words).
     """
 
@@ -91,6 +91,22 @@ class Metric(Protocol):
     async def row(self, row: Row, ask: Ask) -> RowScore: ...
 
     def final(self, sums: Mapping[str, np.ndarray], task: str) -> dict[str, Stat]: ...
+
+
+class SetUpMetric(Metric, Protocol):
+    """A metric that may want something done once a run: where `wants_setup` is true, `setup` is awaited before any row is
+    scored, and `take` gets what it returned (plain JSON types) wherever rows are scored."""
+
+    wants_setup: bool
+
+    async def setup(self, ask: Ask) -> Any: ...
+
+    def take(self, found: Any) -> None: ...
+
+
+def to_set_up(made: Iterable[Metric]) -> list[SetUpMetric]:
+    """Those that want something done once a run."""
+    return [cast(SetUpMetric, metric) for metric in made if getattr(metric, "wants_setup", False)]
 
 
 def names() -> list[str]:

@@ -7,11 +7,14 @@ expected grade under the model's probabilities of the grades (eq. 1), `mode=prob
 - Probabilities are those of the grades alone: what falls on other tokens is left out and the rest renormalised; where less than
   `least` falls on grades the row fails (`no_grade`), it is not given 0 (the released script averages 0 in).
 - A grade is the first number of an answer. Samples without one are left out, and counted in `geval_ASPECT_unread`.
+- Evaluation steps are those of the aspect (`steps=given`), or written by the model once a run (`steps=written`, the paper's
+  automatic chain of thought), and then stand in the run's manifest.
 - Ready criteria: coherence, consistency, fluency, relevance (of summaries), engagingness, naturalness, groundedness (of
   dialogue), factual_consistency (yes or no), with steps in our own wording. Own ones by `criteria`, with a scale.
 """
 
 import asyncio
+import json
 import math
 import re
 from collections.abc import Mapping
@@ -32,6 +35,13 @@ from trust.metrics.texts import NAMES, text_of
 
 _KEY = "metrics.geval"
 _MODES = ("probabilities", "samples")
+_STEPS = ("given", "written")
+_WRITTEN = {
+    "type": "object",
+    "properties": {"steps": {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 8}},
+    "required": ["steps"],
+    "additionalProperties": False,
+}
 _NUMBER = re.compile(r"\s*[\W_]*(\d+)(?![\d.,]*\d)")
 _LOGPROBS = 20  # the most that endpoints give
 _NAMES = {
@@ -85,6 +95,7 @@ class GevalConfig:
     Attributes:
         aspects: which ready ones are graded.
         criteria: own aspects, name -> Aspect.
+        steps: `given` with the aspects, or `written` by the model, once a run.
         mode: `probabilities` or `samples`.
         samples: answers a response and aspect (mode `samples`).
         least: share of the first token's probability that must fall on grades (mode `probabilities`).
@@ -92,6 +103,7 @@ class GevalConfig:
 
     aspects: list[str] = field(default_factory=list)
     criteria: dict[str, Any] = field(default_factory=dict)
+    steps: str = "given"
     mode: str = "probabilities"
     samples: int = 20
     least: float = 0.05
@@ -108,6 +120,7 @@ class Geval:
     asks = ("complete",)
 
     def __init__(self, config: GevalConfig, compat: str) -> None:
+        configs.one_of(f"{_KEY}.steps", config.steps, _STEPS)
         configs.one_of(f"{_KEY}.mode", config.mode, _MODES)
         if config.samples < 1 or not 0 < config.least <= 1:
             raise ConfigError(f"{_KEY}: samples is at least 1, and least a share above 0")
@@ -132,7 +145,29 @@ class Geval:
     def notes(self) -> dict[str, str]:
         """How grades were read, for summaries."""
         mode = self._config.mode
-        return {"geval_mode": f"{self._config.samples} samples" if mode == "samples" else mode}
+        return {
+            "geval_mode": f"{self._config.samples} samples" if mode == "samples" else mode,
+            "geval_steps": self._config.steps,
+        }
+
+    @property
+    def wants_setup(self) -> bool:
+        return self._config.steps == "written"
+
+    async def setup(self, ask: Ask) -> dict[str, list[str]]:
+        """Aspect -> evaluation steps that the model writes.
+
+        Raises:
+            RowError: `no_steps`: what it wrote is not of the schema; or it could not answer.
+        """
+        return dict(
+            zip(self._aspects, await asyncio.gather(*(self._write(name, ask) for name in self._aspects)), strict=True)
+        )
+
+    def take(self, steps: Mapping[str, list[str]]) -> None:
+        """Goes by these steps from now on."""
+        for name, aspect in self._aspects.items():
+            aspect.steps = list(steps[name])
 
     async def row(self, row: Row, ask: Ask) -> RowScore:
         """Score one response; one ask an aspect, or `samples` of them. An aspect whose texts the row lacks does not apply.
@@ -174,6 +209,31 @@ class Geval:
                 share = own.percent(own[f"unread_{name}"], own[f"drawn_{name}"])
                 stats[f"geval_{name}_unread"] = Stat(share, own.rows(f"rows_{name}"))
         return stats
+
+    async def _write(self, name: str, ask: Ask) -> list[str]:
+        aspect = self._aspects[name]
+        text = "\n\n".join(
+            [
+                f"{aspect.task} It will be graded from {aspect.low} (worst) to {aspect.high} (best) by one criterion:",
+                aspect.criteria.strip(),
+                f"Whoever grades it sees: {', '.join(_NAMES[shown] for shown in aspect.shows)}.",
+                "Write the steps that lead to a fair grade, in order, each in one sentence. "
+                'Answer with a JSON object, {"steps": ["…", "…"]}.',
+            ]
+        )
+        sampling = {"temperature": 0.0, "top_p": 1.0, "max_tokens": 512, "seed": 0}
+        answer = await ask.complete([{"role": "user", "content": text}], sampling, _WRITTEN, role=f"steps of {name}")
+        try:
+            steps = [" ".join(step.split()) for step in json.loads(answer.text)["steps"]]
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise RowError(
+                "no_steps",
+                f"{name}: what the model wrote ({answer.finish_reason}) is not the JSON that was asked for: "
+                f"{answer.text[:80]!r}; give the steps yourself",
+            ) from error
+        if not any(steps):
+            raise RowError("no_steps", f"{name}: the model wrote no step; give the steps yourself")
+        return [step for step in steps if step]
 
     async def _grade(self, name: str, text: str, ask: Ask) -> tuple[float, int, int]:
         """The grade, how many answers were drawn, and how many of them had none."""

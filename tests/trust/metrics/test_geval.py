@@ -1,5 +1,7 @@
 """G-Eval: expected grades by hand, what is no grade, samples, and prompts that show what they should."""
 
+import asyncio
+import json
 import math
 from typing import Any
 
@@ -76,7 +78,7 @@ def test_means_over_rows_on_the_aspects_scale() -> None:
     final = made.final(sums, "none")
     assert float(final["geval_factual_consistency"].value[0]) == 0.75
     assert (final["geval_fluency"].n, final["geval_fluency"].bounds) == (2, (1.0, 3.0))
-    assert made.notes() == {"geval_mode": "probabilities"}
+    assert made.notes() == {"geval_mode": "probabilities", "geval_steps": "given"}
 
 
 def test_samples_are_drawn_with_seeds_of_their_own_and_the_unread_are_counted() -> None:
@@ -106,6 +108,31 @@ def test_the_prompt_shows_criteria_steps_scale_and_texts() -> None:
         assert part in text
     assert "Documents" not in text
     assert (sampling["temperature"], sampling["logprobs"]) == (0.0, 20)
+
+
+def test_steps_that_the_model_writes() -> None:
+    made = metric(aspects=["fluency", "coherence"], steps="written")
+    assert made.wants_setup
+    assert not metric(aspects=["fluency"]).wants_setup
+    ask = Writer(lambda text, _: json.dumps({"steps": ["Look." if "Fluency" in text else "Think."]}))
+    found = asyncio.run(made.setup(ask))
+    assert found == {"fluency": ["Look."], "coherence": ["Think."]}
+    assert [(sampling["temperature"], schema["required"]) for _, sampling, schema in ask.asked] == [
+        (0.0, ["steps"])
+    ] * 2
+    made.take(found)
+    shown = Writer(lambda *_: told(_3=1.0))
+    run(made, [row()], shown)
+    assert sorted(text.split("Steps:\n")[1].split("\n")[0] for text, _, _ in shown.asked) == ["1. Look.", "1. Think."]
+
+
+@pytest.mark.parametrize(
+    "text", ["Think first.", "{}", '{"steps": 3}', '{"steps": [1]}', '{"steps": [" "]}', '{"steps": []}']
+)
+def test_what_is_no_list_of_steps(text: str) -> None:
+    with pytest.raises(RowError, match="give the steps yourself") as caught:
+        asyncio.run(metric(aspects=["fluency"], steps="written").setup(Writer(lambda *_: text)))
+    assert caught.value.reason == "no_steps"
 
 
 def test_nothing_is_asked_about_nothing() -> None:
