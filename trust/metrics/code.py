@@ -121,7 +121,7 @@ class Code:
             return _score(result)
         except RowError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # exit() would end the actor, row by row, for ever
             lines = traceback.format_exception(error)[-_LINES:]
             told = " | ".join(" ".join(line.split()) for line in lines)
             raise RowError("code_error", f"{name}: {told}"[:2000]) from error

@@ -40,6 +40,12 @@ def infinite(row, ask):
 def unknown_key(row, ask):
     return {"scor": 1}
 
+def exits(row, ask):
+    exit(3)
+
+async def exits_too(row, ask):
+    raise SystemExit("enough")
+
 NOT_A_FUNCTION = 3
 """
 
@@ -92,6 +98,8 @@ def test_the_mean_is_over_rows_that_it_applies_to(module: str) -> None:
     ("name", "told"),
     [
         ("broken", r"broken: .*return \{\}\[row\[\"output\"\]\].*KeyError: 'x'"),
+        ("exits", "exits: .*SystemExit: 3"),
+        ("exits_too", "exits_too: .*SystemExit: enough"),
         ("words", "returned str, not a number"),
         ("infinite", "returned inf"),
         ("unknown_key", "key scor; known are score and reason"),
