@@ -90,6 +90,10 @@ def test_a_document_is_embedded_with_its_title() -> None:
     ask = FakeAsk()
     cite("Paris is the capital.", ask=ask)
     assert ask.asked == ["Paris is the capital.", "Lyon. Lyon lies on the Rhone", ask.asked[2], "Oslo is in Norway"]
+
+
+@pytest.mark.usefixtures("nltk_data")
+def test_a_document_without_a_title_has_an_empty_one_upstream() -> None:
     ask = FakeAsk()
     cite("Paris is the capital.", "upstream", ask=ask)
     assert ask.asked[3] == ". Oslo is in Norway"
