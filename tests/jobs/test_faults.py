@@ -148,7 +148,7 @@ def test_a_second_run_is_refused_while_the_first_lives_and_takes_over_when_it_is
 def test_ctrl_c_says_how_to_go_on(tmp_path: Path, data: Path, shared: Path, repo: Path) -> None:
     words = [sys.executable, "-m", "jobs.evaluate", *evaluate_words(tmp_path / "runs", data, shared)]
     job = subprocess.Popen(words, cwd=repo, start_new_session=True, stderr=subprocess.PIPE, text=True)
-    until(lambda: receipts(tmp_path / "runs", "evaluate") >= 1)
+    until(lambda: receipts(tmp_path / "runs", "evaluate") >= 2)  # what the fingerprint stands for, and a unit
     os.killpg(job.pid, signal.SIGINT)  # a terminal sends it to all that the job has started
     _, told = job.communicate(timeout=60)
     assert job.returncode == 130
