@@ -83,8 +83,12 @@ def _literal(test: Callable[[str, str], bool], every: bool, verb: str) -> Callab
 
 
 def _regex(value: Any, ignore_case: bool, where: str) -> Check:
-    pattern = compiled(value, where, ignore_case)
-    return Check(lambda row: pattern.search(_output(row)) is not None, f"matches {_shown([value], '')}")
+    pattern = compiled(_folded(value, False) if isinstance(value, str) else value, where, ignore_case)
+
+    def holds(row: Row) -> bool:
+        return pattern.search(_folded(_output(row), False)) is not None
+
+    return Check(holds, f"matches {_shown([value], '')}")
 
 
 def compiled(value: Any, where: str, ignore_case: bool = False) -> Any:
@@ -146,19 +150,30 @@ def _json_schema(value: Any, ignore_case: bool, where: str) -> Check:
 
     def holds(row: Row) -> bool:
         try:
-            return bool(validator.is_valid(json.loads(_output(row))))
+            return bool(validator.is_valid(json.loads(_output(row), parse_constant=_no_json)))
         except ValueError:
             return False
         except RecursionError as error:
             raise RowError("json_too_deep", "the response is JSON nested too deep for a schema", "output") from error
+        except OverflowError as error:
+            raise RowError(
+                "json_number_too_large", "the response is JSON with a number too large for the schema's sums", "output"
+            ) from error
 
     return Check(holds, "is JSON that the schema admits")
 
 
+def _no_json(constant: str) -> None:
+    """Refuses NaN and Infinity, which Python reads and JSON does not know."""
+    raise ValueError(f"{constant} is no JSON")
+
+
 def _validator(schema: Any, where: str) -> Any:
     """A validator whose patterns are RE2's, and that never fetches a reference."""
-    import referencing
     from jsonschema import Draft202012Validator, exceptions, validators
+    from referencing import Registry
+    from referencing.exceptions import Unresolvable
+    from referencing.jsonschema import DRAFT202012
 
     if not isinstance(schema, Mapping):
         raise ConfigError(f"{where} is {schema!r}: expected a JSON schema")
@@ -173,13 +188,27 @@ def _validator(schema: Any, where: str) -> Any:
         if isinstance(instance, str) and not patterns[text].search(instance):
             yield exceptions.ValidationError(f"{instance!r} does not match {text!r}")
 
-    made = validators.extend(Draft202012Validator, {"pattern": pattern})(schema, registry=referencing.Registry())
+    made = validators.extend(Draft202012Validator, {"pattern": pattern})(schema, registry=Registry())
     try:
+        _follow_references(Registry().resolver_with_root(DRAFT202012.create_resource(schema)), schema)
         for kind in (dict, list, str, int):
             made.is_valid(kind())
-    except Exception as error:  # a reference that leads nowhere shows only where it is followed
-        raise ConfigError(f"{where}: {' '.join(str(error).split())[:200]}") from error
+    except Unresolvable as error:  # the first response that came this way would end the job
+        raise ConfigError(f"{where}: the reference {error.ref} leads nowhere; nothing is fetched") from error
+    except RecursionError as error:
+        raise ConfigError(f"{where}: a reference leads back to itself") from error
     return made
+
+
+def _follow_references(resolver: Any, schema: Any) -> None:
+    """Raises Unresolvable for a reference, anywhere in the schema, that leads nowhere."""
+    from referencing.jsonschema import DRAFT202012
+
+    for keyword in ("$ref", "$dynamicRef"):
+        if isinstance(schema, Mapping) and keyword in schema:
+            resolver.lookup(schema[keyword])
+    for part in DRAFT202012.subresources_of(schema):
+        _follow_references(resolver.in_subresource(DRAFT202012.create_resource(part)), part)
 
 
 def _patterns(schema: Any, where: str) -> set[str]:
@@ -214,19 +243,20 @@ def _overlap(value: Any, ignore_case: bool, where: str) -> Check:
     )
     if isinstance(value, Mapping) and "source" in value:
         raise ConfigError(f"{where}.source: is called `with`")
+    if isinstance(value, Mapping) and "with" not in value:
+        raise ConfigError(f"{where}.with is not set (choices: {', '.join(_SOURCES)})")
     config = configs.build(OverlapConfig, renamed, where)
     configs.one_of(f"{where}.with", config.source, _SOURCES)
     if not 0 < config.min <= 1:
         raise ConfigError(f"{where}.min={config.min}: a share above 0, at most 1")
 
     def holds(row: Row) -> bool:
-        texts = _source(row, config.source)
-        if not texts:
+        wanted = {word for text in _source(row, config.source) for word in words(text)}
+        if not wanted:
             raise RowError(
-                "nothing_to_compare", f"the row has no {config.source} for the rule's overlap", config.source
+                "nothing_to_compare", f"the row has no words in {config.source} for the rule's overlap", config.source
             )
-        held, wanted = set(words(_output(row))), {word for text in texts for word in words(text)}
-        return bool(wanted) and len(wanted & held) >= config.min * len(wanted)
+        return len(wanted & set(words(_output(row)))) >= config.min * len(wanted)
 
     return Check(holds, f"holds {config.min:g} of the words of its {config.source}")
 

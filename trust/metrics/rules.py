@@ -9,7 +9,7 @@ A rule is a mapping with one of these keys, and `ignore_case: true` beside it wh
 | `regex` | has a match (RE2's syntax, which takes linear time: no look-around, no back-references) |
 | `length` | is from `min` to `max` long, in `words`, `characters` or `sentences` (`unit`) |
 | `json_schema` | is JSON, as a whole, that the schema admits (draft 2020-12; no remote references) |
-| `overlap` | holds at least `min` (0 to 1) of the words of the row's `with`: `question`, `docs`, `references` or `answers` |
+| `overlap` | holds at least `min` (0 to 1) of the words of `with`: `question`, `docs`, `references`, `answers` (first variants) |
 | `and`, `or`, `not` | keeps all rules of a list, one of them, does not keep the rule |
 """
 
@@ -75,7 +75,9 @@ class Rules:
         kept = {name: not faults for name, faults in broken.items()}
         passed = all(kept.values())
         reasons = [
-            ("bad", f"Rule {name} is broken: {'; '.join(faults)}.") for name, faults in broken.items() if faults
+            ("bad", f"Rule {name} is broken, which wants: {'; '.join(faults)}.")
+            for name, faults in broken.items()
+            if faults
         ] or [("good", f"It keeps all {len(kept)} rules.")]
         return RowScore(
             terms={"rows": 1.0, "passed": float(passed)} | {f"{_NAME}{name}": float(ok) for name, ok in kept.items()},
@@ -131,17 +133,13 @@ class _Rule:
         return (all if self._kind == "and" else any)(part.holds(row) for part in self._parts)
 
     def faults(self, row: Row) -> Iterator[str]:
-        """Why it does not hold: the checks at fault."""
-        if self._check is not None:
-            yield self._check.words
-        elif self._kind == "and":
-            for part in self._parts:
-                if not part.holds(row):
-                    yield from part.faults(row)
-        elif self._kind == "or":
-            yield f"none of: {', '.join(part.words for part in self._parts)}"
-        else:
+        """What it wants and the row does not keep, in words."""
+        if self._kind != "and":
             yield self.words
+            return
+        for part in self._parts:
+            if not part.holds(row):
+                yield from part.faults(row)
 
     @property
     def words(self) -> str:

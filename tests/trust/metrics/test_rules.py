@@ -43,11 +43,13 @@ SCHEMA = {
         ({"equals": "Paris"}, " Paris\n", "Paris."),
         ({"equals": ["yes", "no"], "ignore_case": True}, "YES", "maybe"),
         ({"regex": r"\[\d+\]"}, "x [12]", "x [a]"),
+        ({"regex": "^É$"}, "E\u0301", "E"),
         ({"regex": "^straße$", "ignore_case": True}, "STRAßE", "gasse"),
         ({"length": {"max": 3}}, "one two three", "one two three four"),
         ({"length": {"min": 2, "max": 2, "unit": "sentences"}}, "One. Two.", "One."),
         ({"length": {"min": 5, "unit": "characters"}}, "12345", "1234"),
         ({"json_schema": SCHEMA}, '{"answer": "Paris"}', '{"answer": "paris"}'),
+        ({"json_schema": {"type": "number"}}, "1e400", "NaN"),
         ({"json_schema": SCHEMA}, ' {"answer": "P", "score": 1} ', '```json\n{"answer": "P"}\n```'),
         ({"overlap": {"with": "docs", "min": 0.5}}, "Paris is in the north", "Rome"),
         ({"overlap": {"with": "answers", "min": 1}}, "france", "French"),
@@ -81,7 +83,7 @@ def test_what_broke_is_named() -> None:
     made = run(Rules(RulesConfig(rules), "strict"), [row("do it now")], Replay(lambda *_: 1))[0]
     assert made.trace["broken"] == {
         "polite": ["contains 'please'", "not (contains 'now')"],
-        "known": ["none of: is 'a', matches 'b+'"],
+        "known": ["(is 'a' or matches 'b+')"],
     }
     assert [grade for grade, _ in made.trace["reasons"]] == ["bad", "bad"]
     assert made.values == {"passed": 0, "rule_polite": 0, "rule_known": 0, "rule_fine": 1}
@@ -128,7 +130,11 @@ def test_a_pattern_cannot_hang() -> None:
         ({"json_schema": {"type": "strin"}}, "no JSON schema"),
         ({"json_schema": {"patternProperties": {"a": {}}}}, "name the properties"),
         ({"json_schema": {"$ref": "http://example.invalid/schema"}}, "json_schema"),
+        ({"json_schema": {"properties": {"a": {"$ref": "http://example.invalid/schema"}}}}, "schema leads nowhere"),
+        ({"json_schema": {"$defs": {"b": {}}, "items": {"anyOf": [{"$ref": "#/$defs/c"}]}}}, r"\$defs/c"),
+        ({"json_schema": {"$ref": "#"}}, "back to itself"),
         ({"json_schema": {"type": "string", "pattern": "(?=a)"}}, "look-around"),
+        ({"overlap": {"min": 0.5}}, r"overlap\.with is not set"),
         ({"overlap": {"with": "doc"}}, "did you mean docs"),
         ({"overlap": {"with": "docs", "min": 0}}, "above 0"),
         ({"or": [{"equals": "a"}], "ignore_case": True}, "single rules"),
@@ -158,5 +164,19 @@ def test_names_and_files() -> None:
 
 
 def test_nothing_to_compare_with_is_a_failed_row() -> None:
-    with pytest.raises(RowError, match="no references"):
+    with pytest.raises(RowError, match="no words in references"):
         score({"overlap": {"with": "references"}}, "x")
+    with pytest.raises(RowError, match="no words in question"):
+        score({"overlap": {"with": "question"}}, "x", question="?!")
+
+
+def test_a_number_beyond_the_schema_s_reach_is_a_failed_row() -> None:
+    with pytest.raises(RowError, match="too large"):
+        score({"json_schema": {"multipleOf": 0.01}}, "1e400")
+
+
+def test_references_within_a_schema_are_followed() -> None:
+    tree = {"$id": "http://example.invalid/tree", "$ref": "#/$defs/node"}
+    tree["$defs"] = {"node": {"type": "object", "properties": {"child": {"$ref": "#/$defs/node"}}}}
+    assert score({"json_schema": tree}, '{"child": {"child": {}}}').values["passed"] == 1
+    assert score({"json_schema": tree}, '{"child": {"child": 1}}').values["passed"] == 0
