@@ -114,6 +114,7 @@ class TransformerModel(ABC):
         self.lanes = min(threads, _LANES) if self._device == "cpu" else 1
         self._lane_threads = threads // self.lanes
         self._encoding = threading.Lock()  # a tokenizer cuts for one thread at a time
+        self._alone, self._began = threading.Lock(), False
         self._tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
         model = self._load(folder, dtype=getattr(torch, config.dtype), use_safetensors=True, trust_remote_code=False)
         self._model = model.to(self._device).eval()
@@ -125,6 +126,16 @@ class TransformerModel(ABC):
         self._model = None
 
     def answer_batch(self, inputs: Sequence[dict[str, Any]]) -> list[Any]:
+        if self._began:
+            return self._batch(inputs)
+        # The first batch runs alone: what torch and transformers import and set up on first use, several threads at once
+        # can wait for each other's halves of.
+        with self._alone:
+            answers = self._batch(inputs)
+            self._began = True
+        return answers
+
+    def _batch(self, inputs: Sequence[dict[str, Any]]) -> list[Any]:
         answers: dict[int, Any] = {}
         rows: dict[int, Encoded] = {}
         if self._device == "cpu":
