@@ -126,14 +126,14 @@ class TransformerModel(ABC):
         self._model = None
 
     def answer_batch(self, inputs: Sequence[dict[str, Any]]) -> list[Any]:
-        if self._began:
-            return self._batch(inputs)
         # The first batch runs alone: what torch and transformers import and set up on first use, several threads at once
         # can wait for each other's halves of.
         with self._alone:
-            answers = self._batch(inputs)
-            self._began = True
-        return answers
+            if not self._began:
+                answers = self._batch(inputs)
+                self._began = True
+                return answers
+        return self._batch(inputs)
 
     def _batch(self, inputs: Sequence[dict[str, Any]]) -> list[Any]:
         answers: dict[int, Any] = {}
