@@ -19,7 +19,7 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -179,7 +179,11 @@ class UnitStore:
 
 
 class UnitActor:
-    """Runs a worker's coroutines on one event loop; Ray calls it from several threads, one a unit in flight."""
+    """Runs a worker's coroutines on one event loop; Ray calls it from several threads, one a unit in flight.
+
+    The first unit that raises ends the job, and the actor with it: Ray lets an actor finish what it was handed, beside the
+    next job even, and an endpoint would go on being asked, and paid.
+    """
 
     def __init__(self, worker: str, config: dict[str, Any], store: UnitStore) -> None:
         import asyncio
@@ -189,6 +193,7 @@ class UnitActor:
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, daemon=True, name="units").start()
         self._worker: Worker | None = None
+        self._working: set[Future[UnitResult]] = set()
         self._error: Exception | None = None
         try:
             if not store.storage.exists(store.path(IDENTITY)):  # a node that came after the preflight
@@ -207,9 +212,21 @@ class UnitActor:
             raise self._error or RuntimeError("the worker was not built")
         unit = Unit(**json.loads(batch["unit"][0]))
         started = time.monotonic()
-        result = asyncio.run_coroutine_threadsafe(self._worker.work(unit), self._loop).result()
-        result.totals["unit_seconds"] = time.monotonic() - started
-        receipt = self._store.write(unit, result)
+        work = asyncio.run_coroutine_threadsafe(self._worker.work(unit), self._loop)
+        self._working.add(work)
+        try:
+            if self._error:
+                work.cancel()
+            result = work.result()
+            result.totals["unit_seconds"] = time.monotonic() - started
+            receipt = self._store.write(unit, result)
+        except Exception as error:
+            self._error = self._error or error
+            for other in tuple(self._working):
+                other.cancel()
+            raise self._error from None
+        finally:
+            self._working.discard(work)
         return {"receipt": [json.dumps(receipt.__dict__)]}
 
     def __del__(self) -> None:

@@ -1,6 +1,8 @@
 """What an actor does before its first unit."""
 
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +29,24 @@ def test_an_actor_on_a_node_that_sees_another_folder_says_so(tmp_path: Path) -> 
     store.keep_identity({"n": 1})
     here = UnitActor("tests.trust.workers:CountingWorker", {"log": str(log)}, store)
     assert json.loads(here(batch)["receipt"][0])["rows"] == 10
+
+
+def test_an_actor_whose_unit_broke_does_nothing_more_of_what_it_was_handed(tmp_path: Path) -> None:
+    store = UnitStore(Storage(), str(tmp_path / "runs"), "count", "fingerprint")
+    store.keep_identity({})
+    actor = UnitActor("tests.trust.workers:CountingWorker", {"log": str(tmp_path), "seconds": 1, "broken": "u0"}, store)
+    with ThreadPoolExecutor(2) as pool:
+        calls = []
+        for name in ("u0", "u1"):
+            calls.append(pool.submit(actor, {"unit": [json.dumps(Unit(name, {"start": 0}, 10).__dict__)]}))
+            time.sleep(0.3)
+        for call in calls:
+            with pytest.raises(OSError, match="on fire"):
+                call.result()
+    with pytest.raises(OSError, match="on fire"):
+        actor({"unit": [json.dumps(Unit("u2", {"start": 0}, 10).__dict__)]})
+    assert not list(tmp_path.glob("*.txt")), "no unit was worked on to its end"
+    assert not store.finished()
 
 
 def test_what_stopped_an_actor_is_said_and_not_where() -> None:
