@@ -1,9 +1,23 @@
 """Taking away what an earlier config left in a run, and what was made from it."""
 
-from trust.runs import Plan, Run
+from trust.align.card import FOLDER as CARDS
+from trust.runs import Manifest, Plan, Run
+from trust.tables import SAMPLE_TABLES
 from trust.units import UnitStore
 
-LINE = ("prepare", "respond", "cite", "evaluate")  # each reads what those before it left in the run
+READS: dict[str, tuple[str, ...]] = {  # job -> tables it may read of its run, in the order in which they are made
+    "prepare": (),
+    "curate": ("samples",),
+    "retrieve": ("samples", "seeds"),
+    "label": ("samples", "seeds"),
+    "recombine": ("samples", "seeds"),
+    "positives": tuple(SAMPLE_TABLES),
+    "respond": tuple(SAMPLE_TABLES),
+    "cite": ("responses",),
+    "evaluate": ("responses",),
+    "negatives": ("responses",),
+    "pair": (*SAMPLE_TABLES, "positives", "errors"),
+}
 MADE_LAST = (
     "summary.json",
     "summary.parquet",
@@ -39,8 +53,25 @@ def remove_later(job: str, run: Run) -> None:
         run.storage.delete(run.path(name))
     for name in run.storage.list_names(run.path("compare")):
         run.storage.delete(run.path("compare", name))
-    for later in LINE[LINE.index(job) + 1 :] if job in LINE else ():
-        _remove_job(later, run)
+    first = run.manifest(job)
+    gone = set(first.tables if first else ())
+    for later in READS if job in READS else ():
+        manifest = run.manifest(later)
+        if later != job and _reads(later, manifest) & gone:
+            gone |= set(manifest.tables if manifest else ())
+            _remove_job(later, run)
+
+
+def _reads(job: str, manifest: Manifest | None) -> set[str]:
+    """Tables of its run that a job has read; all that it may, where it has not finished."""
+    tables = set(READS[job])
+    if manifest is None:
+        return tables
+    if manifest.config.get("from_run") not in (None, manifest.run):
+        return set()
+    if (table := manifest.config.get("from_table")) is not None:
+        tables = tables - set(SAMPLE_TABLES) | {table}
+    return tables
 
 
 def _remove_job(job: str, run: Run, keep: str = "") -> None:
@@ -49,6 +80,7 @@ def _remove_job(job: str, run: Run, keep: str = "") -> None:
     Args:
         keep: a fingerprint whose units stay.
     """
+    run.storage.delete(run.path(CARDS, f"{job}.json"))
     if manifest := run.manifest(job):
         run.storage.delete(run.path("manifests", f"{job}.json"))
         for part in [part for parts in manifest.tables.values() for part in parts]:

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from trust import cluster, cost, tables
+from trust.align.rows import SampleSource, source
 from trust.ask import Ask, engines
 from trust.ask.endpoint import EndpointConfig
 from trust.ask.runner import Ledger, Runner
@@ -71,21 +72,17 @@ class SamplingConfig:
 
 
 @dataclass(kw_only=True)
-class RespondConfig(AskingJobConfig):
-    """The job `respond`.
-
-    Attributes:
-        from_run: the run whose samples are answered; null is this run.
-    """
+class RespondConfig(AskingJobConfig, SampleSource):
+    """The job `respond`."""
 
     model: ModelConfig
     engine: Any = field(metadata={"choices": engines.CHOICES, "by": "backend"})
     prompt: PromptConfig
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
-    from_run: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.check_source()
         if self.sampling.max_tokens is None:
             self.sampling.max_tokens = self.prompt.max_tokens
         if self.prompt.doc_tokens is not None and isinstance(self.engine, EndpointConfig):
@@ -120,13 +117,13 @@ def plan_respond(config: RespondConfig, run: Run) -> tuple[Plan, Prompt]:
     Raises:
         ConfigError, PreflightError: prompt, model or samples are not there.
     """
-    parts, inputs = Run.of(config, config.from_run).inputs("samples", "jobs.prepare")
+    parts, read = source(config)
     engine: engines.CompleteConfig = config.engine
     engine.preflight(config.model, run.storage, config.prompt.chat, config.sampling.of("preflight", 0))
     prompt = Prompt.load(config.prompt, run.storage)
     plan = Plan(
         job="respond",
-        identity={"inputs": inputs, **identity(config, prompt)},
+        identity={**read, **identity(config, prompt)},
         units=row_units(parts, config.unit_rows, UNIT_ROWS),
         worker="trust.respond:RespondWorker",
         worker_config=worker_config(config, prompt),

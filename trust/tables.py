@@ -51,7 +51,36 @@ _RESPONSE_KEY = [
     pa.field("draw", pa.int32(), nullable=False),
 ]
 
+_RESPONSES = [
+    *_SAMPLE,
+    *_RESPONSE_KEY[1:],
+    pa.field("output", pa.string()),
+    pa.field("finish_reason", pa.string()),
+    pa.field("prompt_tokens", pa.int32()),
+    pa.field("output_tokens", pa.int32()),
+    *_OUTCOME,
+]
+
+_MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
+
+_PAIR_KEY = [
+    pa.field("pair_id", pa.string(), nullable=False),
+    pa.field("sample_id", pa.string(), nullable=False),
+    pa.field("parent_id", pa.string()),
+    pa.field("dataset", pa.string(), nullable=False),
+    pa.field("language", pa.string(), nullable=False),
+    pa.field("task", pa.string(), nullable=False),
+    pa.field("split", pa.string(), nullable=False),
+]
+
 ASKED = pa.struct([("hash", pa.string()), ("role", pa.string()), ("sentence", pa.int32()), ("doc", pa.int32())])
+
+SAMPLE_TABLES = {  # tables that hold samples -> the job that makes them
+    "samples": "jobs.prepare",
+    "seeds": "jobs.curate",
+    "oracle": "jobs.label",
+    "variants": "jobs.recombine",
+}
 
 RATES_KEY = ("dataset", "prompt", "language", "subset", "model")
 RATES_COUNTS = ("n", "n_answer_present", "n_i_dont_know", "n_invalid", "n_failed", "n_missing")
@@ -66,15 +95,49 @@ RATES = (
 
 SCHEMAS: dict[str, pa.Schema] = {
     "samples": pa.schema(_SAMPLE),
-    "responses": pa.schema(
+    "seeds": pa.schema(
         [
             *_SAMPLE,
-            *_RESPONSE_KEY[1:],
-            pa.field("output", pa.string()),
-            pa.field("finish_reason", pa.string()),
-            pa.field("prompt_tokens", pa.int32()),
-            pa.field("output_tokens", pa.int32()),
-            *_OUTCOME,
+            pa.field("cluster", pa.int32()),
+            pa.field("topic", pa.string()),
+            pa.field("demand", pa.float64()),
+        ]
+    ),
+    "oracle": pa.schema(_SAMPLE),
+    "variants": pa.schema(
+        [
+            *_SAMPLE,
+            pa.field("kind", pa.string(), nullable=False),
+            pa.field("pattern", pa.list_(pa.int8())),
+        ]
+    ),
+    "responses": pa.schema(_RESPONSES),
+    "positives": pa.schema(_RESPONSES),
+    "errors": pa.schema(
+        [
+            *_RESPONSES,
+            pa.field("answerable", pa.bool_()),
+            *(pa.field(f"e_{number}", pa.float64()) for number in range(1, 6)),
+            pa.field("severity", pa.float64()),
+            pa.field("primary_type", pa.string()),
+        ]
+    ),
+    "sft": pa.schema(
+        [
+            *_PAIR_KEY,
+            pa.field("prompt", _MESSAGES, nullable=False),
+            pa.field("completion", _MESSAGES, nullable=False),
+        ]
+    ),
+    "pairs": pa.schema(
+        [
+            *_PAIR_KEY,
+            pa.field("prompt", _MESSAGES, nullable=False),
+            pa.field("chosen", _MESSAGES, nullable=False),
+            pa.field("rejected", _MESSAGES, nullable=False),
+            pa.field("error_types", pa.list_(pa.string())),
+            pa.field("primary_type", pa.string()),
+            pa.field("severity", pa.float64()),
         ]
     ),
     "scores": pa.schema(
@@ -163,8 +226,9 @@ SCHEMAS: dict[str, pa.Schema] = {
 }
 
 SORT_KEYS: dict[str, list[str]] = {
-    "samples": ["sample_id"],
-    "responses": ["sample_id", "model", "prompt", "draw"],
+    **{key: ["sample_id"] for key in SAMPLE_TABLES},
+    **{key: ["sample_id", "model", "prompt", "draw"] for key in ("responses", "positives", "errors")},
+    **{key: ["pair_id"] for key in ("sft", "pairs")},
     "scores": ["sample_id", "model", "prompt", "draw", "metric"],
     "verdicts": ["sample_id", "judge", "hash"],
     "setup": ["metric"],

@@ -21,7 +21,7 @@ def show_respond(config: RespondConfig) -> None:
     run, source = Run.of(config), Run.of(config, config.from_run)
     show.look(run)
     plan, prompt = plan_respond(config, run)
-    parts = source.parts("samples")
+    parts = source.parts(config.from_table)
     reading = None
     if config.engine.backend != "openai":
         reading = tokenizer.without_weights(config.model.path, config.model.revision, run.storage)
@@ -29,7 +29,7 @@ def show_respond(config: RespondConfig) -> None:
             raise PreflightError(f"model {config.model.name} has no chat template; set prompt.chat=false")
         prompt = Prompt(prompt.config, prompt.texts, partial(tokenizer.cut, reading.tokenizer))
     show.head("respond", run)
-    show.line("samples", f"of run {source.name}: {sum(part['rows'] for part in parts):,} rows")
+    show.line(config.from_table, f"of run {source.name}: {sum(part['rows'] for part in parts):,} rows")
     left = show.progress(plan, run, config, config.retry_failed)
     show.actors(config.cluster, len(plan.units), config.engine.gpus, config.engine.all_cpus)
     show.model(config.model, config.engine, run.storage)
