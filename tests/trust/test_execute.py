@@ -146,10 +146,13 @@ def test_killed_at_half_and_started_again_gives_the_same_table(tmp_path: Path, r
 @pytest.mark.usefixtures("ray_session")
 def test_overwriting_a_job_removes_what_later_ones_made_of_it(tmp_path: Path) -> None:
     plan, run, config = make(tmp_path, units=1)
-    for job in ("prepare", "respond", "evaluate"):
+    for job in ("prepare", "curate", "respond", "evaluate"):  # each leaves samples
         execute(replace(plan, job=job), run, config)
+    elsewhere = replace(plan, job="label", config=plan.config | {"from_run": "other"})
+    execute(elsewhere, run, config)
     run.storage.write_bytes(run.path("summary.json"), b"{}")
-    execute(replace(plan, job="respond", identity={"n": 2}), run, replace(config, overwrite=True))
-    assert [manifest.job for manifest in run.manifests()] == ["prepare", "respond"]
+    execute(replace(plan, job="curate", identity={"n": 2}), run, replace(config, overwrite=True))
+    left = [manifest.job for manifest in run.manifests()]
+    assert left == ["curate", "evaluate", "label", "prepare"], "respond read samples of this run, the others did not"
     assert not run.storage.exists(run.path("summary.json"))
-    assert len(run.parts("samples")) == 2
+    assert len(run.parts("samples")) == 4
