@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from trust.config import one_of
 from trust.errors import ConfigError
 from trust.metrics import TASKS
-from trust.prepare import rated
+from trust.prepare import rated, releases
 
-KINDS = ("trust", "nomiracl", *rated.KINDS)
+KINDS = ("trust", "nomiracl", *rated.KINDS, *releases.KINDS)
 OUTPUTS = ("ignore", "require", "split")
 
 ROW_COLUMNS = (
@@ -69,9 +69,11 @@ class DataConfig:
     Attributes:
         kind: how rows are read; `trust` is the published Trust-Score form with ALCE's forms of gold answers, `nomiracl` the
             forms in which NoMIRACL was published (trust.prepare.nomiracl), `unieval`, `summeval` and `wikieval` those of
-            outputs that people have rated (trust.prepare.rated).
+            outputs that people have rated (trust.prepare.rated), `asqa`, `qampari`, `eli5` and `expertqa` the question sets
+            as their authors released them, to build from (trust.prepare.releases).
         path: a file, a folder or a glob, local or s3://.
-        split: of a folder that Hugging Face `datasets` saved with several; null where there is one.
+        split: of a folder that Hugging Face `datasets` saved with several; null where there is one. Of a release, the split
+            that its rows are of: the key in a JSON file that holds several, else what a file's name does not tell.
         name: name of the data set, first part of every sample_id; null takes the file's or folder's name.
         task: how correctness is measured: `em` short answers, `em5` lists, `cm` claims, `none`; a row's own wins.
         language: of the rows (a BCP 47 tag such as `en`); a row's own `language` wins, null means `und`.

@@ -15,12 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trust.errors import PreflightError
+from trust.prepare import releases
 from trust.prepare.arrow import ArrowError, cut_batches, scan_batches
 from trust.prepare.cells import DELIMITERS, scan_records
 from trust.prepare.config import DataConfig
 from trust.prepare.cursor import Cursor, ScanError
 from trust.prepare.files import InputFile, find_files
-from trust.prepare.scan import Span, join_spans, scan_json, scan_lines
+from trust.prepare.scan import LIST_KEY, Span, join_spans, scan_json, scan_lines
 from trust.storage import Storage
 from trust.units import UNITS, Unit, unit_size
 
@@ -39,6 +40,7 @@ class FilePlan:
         spans: its cuts, in order.
         columns: the names in its header (CSV and TSV).
         warnings: sentences for people.
+        keyed: whether its rows are an object's members (trust.prepare.scan.Rows).
     """
 
     file: InputFile
@@ -47,6 +49,7 @@ class FilePlan:
     spans: list[Span]
     columns: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    keyed: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,11 +86,19 @@ def plan(data: DataConfig, storage: Storage, unit_rows: int | None, spread: Spre
         PreflightError: a file is missing, cannot be read as a whole, or there is no row at all.
     """
     files, warnings = find_files(data, storage)
-    return combine(data, spread(plan_file, [(file, storage, unit_rows) for file in files]), unit_rows, warnings)
+    objects = data.kind in releases.KINDS
+    key = data.split if objects and data.split else LIST_KEY
+    planned = spread(plan_file, [(file, storage, unit_rows, key, objects) for file in files])
+    return combine(data, planned, unit_rows, warnings)
 
 
-def plan_file(file: InputFile, storage: Storage, unit_rows: int | None) -> FilePlan:
+def plan_file(
+    file: InputFile, storage: Storage, unit_rows: int | None, key: str = LIST_KEY, objects: bool = False
+) -> FilePlan:
     """Cuts one file; reads it once, in bounded memory (of Parquet only the footer).
+
+    Args:
+        key, objects: where the rows of a JSON file lie (trust.prepare.scan.scan_json).
 
     Raises:
         PreflightError: names file, line, column and what was found there.
@@ -100,10 +111,11 @@ def plan_file(file: InputFile, storage: Storage, unit_rows: int | None) -> FileP
         digest = hashlib.sha256()
         other_keys: list[str] = []
         columns: list[str] = []
+        keyed = False
         with storage.open_stream(file.path) as stream:
             cursor = Cursor(stream, digest)
             if file.format == "json":
-                spans, other_keys = scan_json(cursor, unit_rows)
+                spans, other_keys, keyed = scan_json(cursor, unit_rows, key, objects)
             elif file.format in DELIMITERS:
                 columns, spans = scan_records(cursor, unit_rows, DELIMITERS[file.format])
             else:
@@ -112,10 +124,10 @@ def plan_file(file: InputFile, storage: Storage, unit_rows: int | None) -> FileP
         raise PreflightError(f"{file.path}, line {error.line}, column {error.column}: {error}") from error
     except (OSError, pa.ArrowInvalid, ArrowError) as error:
         raise PreflightError(f"{file.path}: cannot be read: {' '.join(str(error).split())}") from error
-    warnings = [f"{file.path}: keys beside `data` are not read: {', '.join(other_keys)}"] if other_keys else []
+    warnings = [f"{file.path}: keys beside `{key}` are not read: {', '.join(other_keys)}"] if other_keys else []
     if "" in columns:
         warnings.append(f"{file.path}: {columns.count('')} columns without a name in the header are not read")
-    return FilePlan(file, digest.hexdigest(), sum(span.rows for span in spans), spans, columns, warnings)
+    return FilePlan(file, digest.hexdigest(), sum(span.rows for span in spans), spans, columns, warnings, keyed)
 
 
 def combine(data: DataConfig, plans: Iterable[FilePlan], unit_rows: int | None, warnings: Iterable[str] = ()) -> Plan:
@@ -173,6 +185,7 @@ def _units(item: FilePlan, copy: int) -> list[Unit]:
                 "first_line": span.first_line,
                 "skipped": span.skipped,
                 "columns": item.columns,
+                "keyed": item.keyed,
             },
             span.rows,
         )

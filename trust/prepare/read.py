@@ -77,13 +77,13 @@ class UnitReader:
         kind, line = source["format"], source["first_line"]
         if kind in DELIMITERS:
             return split_records(content, line, DELIMITERS[kind])
-        return _lines(content, line) if kind == "jsonl" else _elements(content, line)
+        return _lines(content, line) if kind == "jsonl" else _elements(content, line, source["keyed"])
 
     def _parse(self, text: bytes, source: Mapping[str, Any]) -> dict[str, Any] | RowError:
         kind = source["format"]
         if kind in DELIMITERS:
             return read_record(text, source["columns"], DELIMITERS[kind], self._columns)
-        return _parse(text)
+        return _parse_member(text) if source["keyed"] else _parse(text)
 
     def close(self) -> None:
         if self._open:
@@ -206,9 +206,9 @@ def _lines(content: bytes, first_line: int) -> Iterator[tuple[int, bytes]]:
             yield line, text
 
 
-def _elements(content: bytes, first_line: int) -> Iterator[tuple[int, bytes]]:
+def _elements(content: bytes, first_line: int, keyed: bool) -> Iterator[tuple[int, bytes]]:
     try:
-        for element in bare_elements(Cursor(io.BytesIO(content))):
+        for element in bare_elements(Cursor(io.BytesIO(content)), keyed):
             yield first_line + element.line - 1, content[element.start : element.end]
     except ScanError:
         return  # only if the bytes are not those that were planned; the caller counts the rows
@@ -229,6 +229,19 @@ def _parse(text: bytes) -> dict[str, Any] | RowError:
     if not isinstance(value, dict):
         return RowError("not_an_object", f"a row must be a JSON object, not {type(value).__name__}")
     return value
+
+
+def _parse_member(text: bytes) -> dict[str, Any] | RowError:
+    """A row that stands under its id; one that has another id of its own keeps it."""
+    found = _parse(b"{" + text + b"}")
+    if isinstance(found, RowError):
+        return found
+    [(key, row)] = found.items()
+    if not isinstance(row, dict):
+        return RowError(
+            "not_an_object", f"what stands under {show(key)} must be a JSON object, not {type(row).__name__}"
+        )
+    return {"id": key} | row
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from trust.config import one_of
 from trust.errors import ConfigError, PreflightError
+from trust.prepare import releases
 from trust.prepare.config import DataConfig
 from trust.storage import FileInfo, Storage, join
 
@@ -31,7 +32,7 @@ def saved_files(data: DataConfig, path: str, found: Sequence[FileInfo], storage:
         folder = join(path, data.split or splits[0])
         if data.split is not None:
             one_of("data.split", data.split, splits)
-    elif data.split is not None:
+    elif data.split is not None and data.kind not in releases.KINDS:
         raise ConfigError(f"data.split={data.split}: {data.path} holds no splits (no {_DICT} is in it)")
     if join(folder, _STATE) not in files:
         if folder != path:

@@ -67,27 +67,44 @@ def join_spans(spans: list[Span], rows: int) -> list[Span]:
 
 
 class Element(NamedTuple):
-    """One element of a list: bytes `start` to `end`, and the line that it begins on (from 1)."""
+    """One element of a list, or a member of an object with its key: bytes `start` to `end`, and the line that it begins on
+    (from 1)."""
 
     start: int
     end: int
     line: int
+    keyed: bool = False
 
 
-def scan_json(cursor: Cursor, span_rows: int | None) -> tuple[list[Span], list[str]]:
-    """Cuts the one list that a JSON file holds, bare or in an object under `data`.
+class Rows(NamedTuple):
+    """Where the rows of a JSON file lie.
 
-    Returns:
-        Spans of at most `span_rows` elements (None: see `Cuts`), and the object's other keys.
+    Attributes:
+        other_keys: of the object that holds them.
+        keyed: whether they are the members of an object, each with its key in front, and not a list's elements.
+    """
+
+    spans: list[Span]
+    other_keys: list[str]
+    keyed: bool = False
+
+
+def scan_json(cursor: Cursor, span_rows: int | None, key: str = LIST_KEY, objects: bool = False) -> Rows:
+    """Cuts the one list that a JSON file holds, bare or in an object under `key`.
+
+    Args:
+        span_rows: elements of a span at most (None: see `Cuts`).
+        objects: whether an object of rows by their ids may stand there instead.
 
     Raises:
         ScanError: there is no such list, or the JSON around its elements is broken.
     """
     other_keys: list[str] = []
-    cuts = Cuts(span_rows)
-    for element in _file_elements(cursor, other_keys):
+    cuts, keyed = Cuts(span_rows), False
+    for element in _file_elements(cursor, other_keys, key, objects):
+        keyed = element.keyed
         cuts.add(element.start, element.end, element.line)
-    return cuts.spans(), other_keys
+    return Rows(cuts.spans(), other_keys, keyed)
 
 
 def scan_lines(cursor: Cursor, span_rows: int | None) -> list[Span]:
@@ -113,70 +130,75 @@ def scan_lines(cursor: Cursor, span_rows: int | None) -> list[Span]:
     return cuts.spans()
 
 
-def bare_elements(cursor: Cursor) -> Iterator[Element]:
-    """The elements of a span of a list: values with commas between them, up to the end of the bytes."""
+def bare_elements(cursor: Cursor, keyed: bool = False) -> Iterator[Element]:
+    """The elements of a span of a list (or an object's members, `keyed`): values with commas between them, up to the end of
+    the bytes."""
     while cursor.peek():
-        yield _element(cursor)
+        yield _element(cursor, keyed)
         if (comma := cursor.peek()) == b",":
             cursor.pos += 1
         elif comma:
             raise cursor.error(f"expected a comma, found {show(comma)}")
 
 
-def _file_elements(cursor: Cursor, other_keys: list[str]) -> Iterator[Element]:
+def _file_elements(cursor: Cursor, other_keys: list[str], key: str, objects: bool) -> Iterator[Element]:
     first = cursor.peek()
     if first == b"[":
-        yield from _list_elements(cursor)
+        yield from _elements(cursor)
     elif first == b"{":
-        yield from _object_elements(cursor, other_keys)
+        yield from _object_elements(cursor, other_keys, key, objects)
     else:
-        raise cursor.error(f"expected a JSON list, or an object with a list under `{LIST_KEY}`; found {show(first)}")
+        raise cursor.error(f"expected a JSON list, or an object with a list under `{key}`; found {show(first)}")
     if extra := cursor.peek():
         raise cursor.error(f"expected the end of the file, found {show(extra)}")
 
 
-def _object_elements(cursor: Cursor, other_keys: list[str]) -> Iterator[Element]:
+def _object_elements(cursor: Cursor, other_keys: list[str], key: str, objects: bool) -> Iterator[Element]:
     seen, ended = False, False
     cursor.pos += 1
     if cursor.peek() == b"}":
-        raise cursor.error(f"expected a list under `{LIST_KEY}`, found an empty object")
+        raise cursor.error(f"expected a list under `{key}`, found an empty object")
     while not ended:
         name = _key(cursor)
         first = cursor.peek()
-        if name != LIST_KEY:
+        if name != key:
             other_keys.append(name)
             cursor.skip_value()
         elif seen:
-            raise cursor.error(f"found a second `{LIST_KEY}`")
-        elif first != b"[":
-            raise cursor.error(f"expected a list under `{LIST_KEY}`, found {show(first)}")
+            raise cursor.error(f"found a second `{key}`")
+        elif first != b"[" and not (objects and first == b"{"):
+            raise cursor.error(f"expected a list under `{key}`, found {show(first)}")
         else:
             seen = True
-            yield from _list_elements(cursor)
+            yield from _elements(cursor, keyed=first == b"{")
         ended = _comma_or(cursor, b"}")
     if not seen:
         keys = ", ".join(f"`{key}`" for key in other_keys[:9])
-        raise cursor.error(f"expected a list under `{LIST_KEY}`, found only the keys {keys}")
+        many = f"{keys}: name one of them with data.split=" if objects else keys
+        raise cursor.error(f"expected a list under `{key}`, found only the keys {many}")
 
 
-def _list_elements(cursor: Cursor) -> Iterator[Element]:
+def _elements(cursor: Cursor, keyed: bool = False) -> Iterator[Element]:
+    closing = b"}" if keyed else b"]"
     cursor.pos += 1
-    ended = cursor.peek() == b"]"
+    ended = cursor.peek() == closing
     if ended:
         cursor.pos += 1
     while not ended:
-        yield _element(cursor)
-        ended = _comma_or(cursor, b"]")
+        yield _element(cursor, keyed)
+        ended = _comma_or(cursor, closing)
 
 
-def _element(cursor: Cursor) -> Element:
+def _element(cursor: Cursor, keyed: bool) -> Element:
     cursor.peek()
     start, line = cursor.offset, cursor.line
     try:
+        if keyed:
+            _key(cursor)
         cursor.skip_value()
     except ScanError as error:
         raise ScanError(f"{error} (in the element that begins on line {line})", error.line, error.column) from None
-    return Element(start, cursor.offset, line)
+    return Element(start, cursor.offset, line, keyed)
 
 
 def _key(cursor: Cursor) -> str:

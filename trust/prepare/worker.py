@@ -6,7 +6,7 @@ from typing import Any
 
 from trust import config as configs
 from trust.errors import RowError
-from trust.prepare import nomiracl, pools, rated
+from trust.prepare import nomiracl, pools, rated, releases
 from trust.prepare.cells import DELIMITERS
 from trust.prepare.config import DataConfig
 from trust.prepare.duplicates import placed_table
@@ -77,6 +77,9 @@ class PrepareWorker:
         try:
             if self._data.kind in rated.KINDS:
                 rows = rated.to_rows(raw.value, self._data.kind)
+            elif self._data.kind in releases.KINDS:
+                split = self._data.split or releases.split_of(raw.file)
+                rows = [({"split": split} if split else {}) | releases.to_row(raw.value, self._data.kind)]
             else:
                 rows = nomiracl.to_rows(raw.value, self._data, raw.file)
         except RowError as error:

@@ -17,7 +17,7 @@ ELEMENTS = [{"a": [1, "]}"]}, 3, 'q"\\', None, [[]], {}, {"b": {"c": "é\n"}}]
 @pytest.mark.parametrize("span_rows", [1, 2, 7, 100])
 def test_spans_hold_the_elements_in_order(chunk: int, indent: int | None, wrap, span_rows: int) -> None:
     data = json.dumps(wrap(ELEMENTS), indent=indent).encode()
-    spans, other_keys = scan_json(Cursor(io.BytesIO(data), chunk=chunk), span_rows)
+    spans, other_keys, _ = scan_json(Cursor(io.BytesIO(data), chunk=chunk), span_rows)
     assert other_keys == ([] if isinstance(wrap([]), list) else ["x", "y"])
     found = []
     for span in spans:
@@ -111,3 +111,25 @@ def test_twenty_thousand_rows_in_bounded_memory(json_list: bool) -> None:
     assert sum(span.rows for span in spans) == 20_000
     assert made.size > 60e6
     assert peak < 3e6
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 1 << 20])
+@pytest.mark.parametrize("span_rows", [1, 2, 9])
+def test_rows_of_a_release_may_stand_under_their_ids(chunk: int, span_rows: int) -> None:
+    rows = {"a": {"n": [1, "}"]}, 'b"': {}, "c": {"n": {"m": 2}}}
+    data = json.dumps({"dev": {"x": {}}, "train": rows}, indent=1).encode()
+    spans, other_keys, keyed = scan_json(Cursor(io.BytesIO(data), chunk=chunk), span_rows, "train", objects=True)
+    assert (other_keys, keyed) == (["dev"], True)
+    found = {}
+    for span in spans:
+        piece = data[span.start : span.end]
+        members = list(bare_elements(Cursor(io.BytesIO(piece)), keyed))
+        assert len(members) == span.rows <= span_rows
+        for member in members:
+            found |= json.loads(b"{" + piece[member.start : member.end] + b"}")
+    assert found == rows
+
+
+def test_a_release_of_several_splits_wants_one_named() -> None:
+    with pytest.raises(ScanError, match=r"only the keys `train`, `dev`: name one of them with data\.split="):
+        scan_json(Cursor(io.BytesIO(b'{"train": {}, "dev": {}}')), 5, objects=True)
