@@ -14,8 +14,9 @@ from trust import config as configs
 from trust.ask import judges, languages
 from trust.ask.runner import Ledger, RowAsk, Runner
 from trust.config import AskingJobConfig, JobConfig
-from trust.errors import ConfigError, RowError
+from trust.errors import ConfigError, RowError, TrustError
 from trust.execute import execute
+from trust.metrics.own import last_lines
 from trust.outcome import check_failed
 from trust.prepare.config import DataConfig
 from trust.prepare.job import PrepareConfig, on_cluster, run_prepare
@@ -251,8 +252,15 @@ class EvaluateWorker:
         try:
             if row["status"] != "ok":
                 raise RowError("no_response", f"the response failed: {row['reason']}: {row['detail']}")
-            result = await metric.row(row, ask)
-        except RowError as error:
+            result = metrics.checked(await metric.row(row, ask), metric)
+        except TrustError:  # ends the job
+            raise
+        except (
+            Exception,
+            SystemExit,
+        ) as error:  # exit() in a metric from outside would end the actor, row by row, for ever
+            if not isinstance(error, RowError):
+                error = RowError("metric_error", f"{metric.name}: {last_lines(error)}")
             return score | self._asked(row, ask) | {"status": "failed", "reason": error.reason, "detail": error.detail}
         return (
             score

@@ -10,10 +10,11 @@ import pyarrow as pa
 import pytest
 
 from tests.trust.report.helpers import response, save, unanswerable
-from trust import tables
+from trust import metrics, tables
 from trust.ask import AskFailed
 from trust.ask.lexical import LexicalConfig, LexicalJudge
 from trust.evaluate import EvaluateWorker
+from trust.metrics.trust_score import METRIC as TrustScore
 from trust.runs import Run
 from trust.storage import Storage
 from trust.sums import group_of
@@ -132,3 +133,29 @@ def test_slices_add_up_to_the_whole_and_a_retry_changes_them_too(
     assert set(both) == set(clean)
     for key, array in clean.items():
         assert np.array_equal(both[key], array), key
+
+
+class Careless(TrustScore):
+    """A metric of somebody's that does not mind what it is given."""
+
+    async def row(self, row: metrics.Row, ask: Any) -> metrics.RowScore:
+        if row["sample_id"] == "demo:00000":
+            return metrics.RowScore(values={"share": float("nan")})
+        if row["sample_id"] == "demo:00001":
+            return metrics.RowScore(terms={"unheard_of": 1.0})
+        raise ZeroDivisionError("nothing to divide by")
+
+
+def test_a_metric_that_raises_or_gives_no_number_fails_the_row_and_not_the_job(
+    tmp_path: Path, worker: EvaluateWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TrustScore, "row", Careless.row)
+    path = str(tmp_path / "responses.parquet")
+    Storage().write_table(path, tables.to_table("responses", ROWS[:3]))
+    made = asyncio.run(worker.work(Unit("u0", {"path": path, "start": 0}, 3)))
+    assert made.counts == {"failed": 3}
+    rows = made.tables["scores"].to_pylist()
+    assert {row["reason"] for row in rows} == {"metric_error"}
+    assert "the value share is nan" in rows[0]["detail"]
+    assert "the term unheard_of is not among" in rows[1]["detail"]
+    assert "ZeroDivisionError: nothing to divide by" in rows[2]["detail"]

@@ -6,6 +6,7 @@ outside (`metrics.NAME.module=my_module`). Nothing in this package knows Ray, vL
 
 import importlib
 import itertools
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from types import ModuleType
@@ -160,6 +161,22 @@ def build(options: Mapping[str, Any], compat: str) -> list[Metric]:
                     "evaluate in two runs"
                 )
     return list(made.values())
+
+
+def checked(score: RowScore, metric: Metric) -> RowScore:
+    """What a metric says of a row, if it can be added up.
+
+    Raises:
+        ValueError: a number is none, or a term is not one of the metric's.
+    """
+    for kind, numbers in (("term", score.terms), ("value", score.values)):
+        if wrong := next((key for key, number in numbers.items() if not math.isfinite(number)), None):
+            raise ValueError(f"the {kind} {wrong} is {numbers[wrong]}; a number that does not apply is left out")
+    if unknown := set(score.terms) - set(metric.terms):
+        raise ValueError(f"the term {min(unknown)} is not among the metric's terms")
+    if score.status not in ("scored", "na"):
+        raise ValueError(f"the status is {score.status!r}; it is scored or na, and a failure is raised as RowError")
+    return score
 
 
 def _module(name: str, values: Mapping[str, Any] | None) -> ModuleType:

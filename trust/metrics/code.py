@@ -15,7 +15,6 @@ Only functions of modules that `modules` names are called; the run's fingerprint
 import asyncio
 import inspect
 import math
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -25,14 +24,13 @@ import numpy as np
 from trust.ask import Ask
 from trust.errors import ConfigError, RowError
 from trust.metrics import Row, RowScore, Stat
-from trust.metrics.own import import_own, source_hash
+from trust.metrics.own import import_own, last_lines, source_hash
 from trust.metrics.ratios import Sums
 
 _KEY = "metrics.code"
 _NAME = "code_"
 _ASKS = ("entails", "complete", "logprob", "embed")
 _LARGEST = 1e6  # of a score: sums stay exact in fixed point
-_LINES = 4  # of a traceback, its last ones
 
 
 @dataclass
@@ -122,9 +120,7 @@ class Code:
         except RowError:
             raise
         except (Exception, SystemExit) as error:  # exit() would end the actor, row by row, for ever
-            lines = traceback.format_exception(error)[-_LINES:]
-            told = " | ".join(" ".join(line.split()) for line in lines)
-            raise RowError("code_error", f"{name}: {told}"[:2000]) from error
+            raise RowError("code_error", f"{name}: {last_lines(error)}") from error
 
 
 METRIC = Code

@@ -4,11 +4,14 @@ import hashlib
 import importlib
 import importlib.util
 import sys
+import traceback
 from types import ModuleType
 
 from trust.errors import ConfigError
 
 _FORBIDDEN = ("trust", "jobs")
+_LINES = 4  # of a traceback, its last ones
+_LONG = 2000  # characters
 
 
 def import_own(module: str, where: str) -> ModuleType:
@@ -42,3 +45,8 @@ def source_hash(module: str) -> str | None:
         return None
     with open(spec.origin, "rb") as file:
         return hashlib.sha256(file.read()).hexdigest()[:16]
+
+
+def last_lines(error: BaseException) -> str:
+    """An error of somebody else's code, as the last lines of its traceback in one."""
+    return " | ".join(" ".join(line.split()) for line in traceback.format_exception(error)[-_LINES:])[:_LONG]
