@@ -41,7 +41,7 @@ class S3:
         attempts: how often a request is made before its failure counts.
 
     Raises:
-        ConfigError: the endpoint holds a key.
+        ConfigError: the endpoint holds a key, or a path.
     """
 
     def __init__(
@@ -57,6 +57,12 @@ class S3:
             scheme, _, host = self.endpoint.rstrip("/").rpartition("://")
             if "@" in host:
                 raise ConfigError("storage.endpoint holds a key or password: keys are set in the environment")
+            if "/" in host:
+                address = f"{scheme or 'https'}://{host.split('/')[0]}"
+                raise ConfigError(
+                    f"storage.endpoint={self.endpoint}: an endpoint has no path; give {address}, and bucket and folder in "
+                    "storage.root=s3://BUCKET/FOLDER"
+                )
             self.endpoint = f"{scheme or 'https'}://{host}"
         self.region = region or env.get("AWS_REGION") or env.get("AWS_DEFAULT_REGION")
         self.virtual_hosts = virtual_hosts

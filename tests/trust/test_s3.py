@@ -252,3 +252,12 @@ class TestOneSetting:
         with pytest.raises(ConfigError, match=r"storage\.endpoint holds a key") as error:
             S3("https://me:hush-hush@host")
         assert "hush" not in str(error.value)
+
+
+@pytest.mark.parametrize("endpoint", ["http://store:9000/bucket", "store:9000/bucket/folder/"])
+def test_an_endpoint_with_a_path_is_told_where_that_belongs(endpoint: str) -> None:
+    with pytest.raises(
+        ConfigError, match=r"an endpoint has no path; give https?://store:9000, and bucket and folder in "
+    ):
+        S3(endpoint)
+    assert S3("http://store:9000/").endpoint == "http://store:9000"
