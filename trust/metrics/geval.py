@@ -30,7 +30,7 @@ from trust import config as configs
 from trust.ask import Ask, Completion, ask_hash
 from trust.errors import ConfigError, RowError
 from trust.metrics import Row, RowScore, Stat
-from trust.metrics.ratios import BIG, Sums
+from trust.metrics.ratios import BIG, Sums, agreement
 from trust.metrics.texts import NAMES, text_of
 
 _KEY = "metrics.geval"
@@ -43,6 +43,7 @@ _WRITTEN = {
     "additionalProperties": False,
 }
 _NUMBER = re.compile(r"\s*[\W_]*(\d+)(?![\d.,]*\d)")
+_TERMS = ("rows", "grade", "drawn", "unread", "paired", "agreement")
 _LOGPROBS = 20  # the most that endpoints give
 _NAMES = {
     "question": "Question",
@@ -137,7 +138,7 @@ class Geval:
             raise ConfigError(f"{_KEY}.aspects is empty: choose from {', '.join(ready())}, or give {_KEY}.criteria")
         for name, aspect in self._aspects.items():
             aspect.check(f"{_KEY}.{name}")
-        self.terms = tuple(f"{kind}_{name}" for name in self._aspects for kind in ("rows", "grade", "drawn", "unread"))
+        self.terms = tuple(f"{kind}_{name}" for name in self._aspects for kind in _TERMS)
 
     def preflight(self) -> None:
         """Needs nothing but the model."""
@@ -187,7 +188,7 @@ class Geval:
         terms: dict[str, float] = {}
         values: dict[str, float] = {}
         reasons = []
-        for name, (grade, drawn, unread) in zip(wanted, grades, strict=True):
+        for name, (grade, drawn, unread, agreed) in zip(wanted, grades, strict=True):
             terms |= {
                 f"rows_{name}": 1.0,
                 f"grade_{name}": grade,
@@ -195,11 +196,15 @@ class Geval:
                 f"unread_{name}": unread * BIG,
             }
             values[f"geval_{name}"] = grade
+            if agreed is not None:
+                terms |= {f"paired_{name}": 1.0, f"agreement_{name}": agreed}
+                values[f"geval_{name}_agreement"] = agreed
             reasons.append(("neutral", f"{name}: {grade:.2f} of {self._aspects[name].high}."))
         return RowScore(terms=terms, values=values, trace={"reasons": reasons})
 
     def final(self, sums: Mapping[str, np.ndarray], task: str) -> dict[str, Stat]:
-        """`geval_ASPECT`: mean grade on its scale; in mode `samples`, `geval_ASPECT_unread`: answers without a grade, percent."""
+        """`geval_ASPECT`: mean grade on its scale; in mode `samples`, `geval_ASPECT_unread`: answers without a grade, percent,
+        and `geval_ASPECT_agreement`: 100 where all grades of a response are the same, 0 where they are at both ends."""
         own = Sums(sums, "na")
         stats: dict[str, Stat] = {}
         for name, aspect in self._aspects.items():
@@ -208,6 +213,7 @@ class Geval:
             if self._config.mode == "samples":
                 share = own.percent(own[f"unread_{name}"], own[f"drawn_{name}"])
                 stats[f"geval_{name}_unread"] = Stat(share, own.rows(f"rows_{name}"))
+                stats[f"geval_{name}_agreement"] = own.mean(f"agreement_{name}", f"paired_{name}")
         return stats
 
     async def _write(self, name: str, ask: Ask) -> list[str]:
@@ -235,13 +241,13 @@ class Geval:
             raise RowError("no_steps", f"{name}: the model wrote no step; give the steps yourself")
         return [step for step in steps if step]
 
-    async def _grade(self, name: str, text: str, ask: Ask) -> tuple[float, int, int]:
-        """The grade, how many answers were drawn, and how many of them had none."""
+    async def _grade(self, name: str, text: str, ask: Ask) -> tuple[float, int, int, float | None]:
+        """The grade, how many answers were drawn, how many of them had none, and how far the others agree."""
         aspect = self._aspects[name]
         messages = [{"role": "user", "content": text}]
         if self._config.mode == "probabilities":
             sampling = {"temperature": 0.0, "top_p": 1.0, "max_tokens": 5, "seed": 0, "logprobs": _LOGPROBS}
-            return expected(await ask.complete(messages, sampling, role=name), aspect, self._config.least), 1, 0
+            return expected(await ask.complete(messages, sampling, role=name), aspect, self._config.least), 1, 0, None
         seed = int(ask_hash("geval", {"messages": text})[:7], 16)
         drawn = [
             {"temperature": 1.0, "top_p": 1.0, "max_tokens": 5, "seed": seed + number}
@@ -253,7 +259,8 @@ class Geval:
             raise RowError(
                 "no_grade", f"{name}: none of {len(answers)} answers holds a grade: {answers[0].text[:80]!r}"
             )
-        return sum(grades) / len(grades), len(answers), len(answers) - len(grades)
+        agreed = agreement([(grade - aspect.low) / (aspect.high - aspect.low) for grade in grades])
+        return sum(grades) / len(grades), len(answers), len(answers) - len(grades), agreed
 
 
 METRIC = Geval

@@ -26,7 +26,7 @@ from trust.ask import Ask
 from trust.errors import ConfigError
 from trust.metrics import Row, RowScore, Stat
 from trust.metrics.ragas_measures import MEASURES, Talk
-from trust.metrics.ratios import Sums
+from trust.metrics.ratios import Sums, agreement
 
 _KEY = "metrics.ragas"
 
@@ -39,11 +39,14 @@ class RagasConfig:
         measures: which of those in the module's table.
         questions: how many are made of a response (`answer_relevance`).
         max_tokens: length of one answer of the language model.
+        samples: how often the model is asked all that a measure needs, at temperature 0.3 where that is more than once; the
+            score is their mean, and how far they agree is given too.
     """
 
     measures: list[str] = field(default_factory=lambda: ["faithfulness", "context_relevance"])
     questions: int = 3
     max_tokens: int = 1024
+    samples: int = 1
 
 
 class Ragas:
@@ -56,12 +59,13 @@ class Ragas:
             raise ConfigError(f"{_KEY}.measures is empty: choose from {', '.join(MEASURES)}")
         for measure in config.measures:
             configs.one_of(f"{_KEY}.measures", measure, MEASURES)
-        if config.questions < 1 or config.max_tokens < 1:
-            raise ConfigError(f"{_KEY}: questions and max_tokens are at least 1")
+        if min(config.questions, config.max_tokens, config.samples) < 1:
+            raise ConfigError(f"{_KEY}: questions, max_tokens and samples are at least 1")
         self._config = config
         needs = {ask for measure in config.measures for ask in MEASURES[measure].asks}
         self.asks = tuple(sorted(needs))
-        self.terms = tuple(f"{kind}_{measure}" for measure in config.measures for kind in ("rows", "score"))
+        kinds = ("rows", "score") if config.samples == 1 else ("rows", "score", "paired", "agreement")
+        self.terms = tuple(f"{kind}_{measure}" for measure in config.measures for kind in kinds)
 
     def preflight(self) -> None:
         """Needs nothing but the models."""
@@ -72,28 +76,43 @@ class Ragas:
         Raises:
             RowError: `judge_cut`, `judge_unreadable`, `judge_incomplete`; or a model could not answer.
         """
-        talk = Talk(row, ask, self._config.questions, self._config.max_tokens)
-        found = await asyncio.gather(*(MEASURES[measure].score(talk) for measure in self._config.measures))
+        found = await asyncio.gather(*(self._score(row, ask, measure) for measure in self._config.measures))
         terms: dict[str, float] = {}
         values: dict[str, float] = {}
         reasons = []
-        for measure, (score, told) in zip(self._config.measures, found, strict=True):
+        for measure, (scores, told) in zip(self._config.measures, found, strict=True):
+            score = sum(scores) / len(scores) if scores else None
             if score is not None:
                 terms |= {f"rows_{measure}": 1.0, f"score_{measure}": score}
                 values[measure] = score
+            if (agreed := agreement(scores)) is not None:
+                terms |= {f"paired_{measure}": 1.0, f"agreement_{measure}": agreed}
+                values[f"{measure}_agreement"] = agreed
             shown = "not applicable" if score is None else f"{score:.2f}"
             reasons.append(("neutral", f"{measure.replace('_', ' ')}: {shown} ({told})."))
-        if not values:
+        if not any(scores for scores, _ in found):
             return RowScore(status="na", reason="not_applicable", detail="; ".join(told for _, told in found))
         return RowScore(terms=terms, values=values, trace={"reasons": reasons})
 
     def final(self, sums: Mapping[str, np.ndarray], task: str) -> dict[str, Stat]:
-        """`ragas_MEASURE`: mean over rows, as a percentage."""
+        """`ragas_MEASURE`: mean over rows, as a percentage; with several samples, `ragas_MEASURE_agreement` too: 100 where
+        all of them come to the same."""
         own = Sums(sums, "na")
-        return {
-            f"ragas_{measure}": own.mean(f"score_{measure}", f"rows_{measure}", MEASURES[measure].bounds)
-            for measure in self._config.measures
-        }
+        stats: dict[str, Stat] = {}
+        for measure in self._config.measures:
+            stats[f"ragas_{measure}"] = own.mean(f"score_{measure}", f"rows_{measure}", MEASURES[measure].bounds)
+            if self._config.samples > 1:
+                stats[f"ragas_{measure}_agreement"] = own.mean(f"agreement_{measure}", f"paired_{measure}")
+        return stats
+
+    async def _score(self, row: Row, ask: Ask, measure: str) -> tuple[list[float], str]:
+        """The scores of the samples in which a measure applies, and what was counted, in words."""
+        config = self._config
+        draws = [None] if config.samples == 1 else [*range(config.samples)]
+        talks = [Talk(row, ask, config.questions, config.max_tokens, draw) for draw in draws]
+        found = await asyncio.gather(*(MEASURES[measure].score(talk) for talk in talks))
+        told = list(dict.fromkeys(words for _, words in found))
+        return [score for score, _ in found if score is not None], "; ".join(told)
 
 
 METRIC = Ragas

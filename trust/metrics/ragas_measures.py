@@ -16,6 +16,7 @@ from trust.text.normalize import has_content, normalize
 from trust.text.sentences import split
 
 _FACTUAL, _ALIKE = 0.75, 0.25  # weights of answer correctness
+_SEEDS = 1000  # of one sample
 _LANGUAGES = {
     "ar": "Arabic", "bn": "Bengali", "de": "German", "en": "English", "es": "Spanish", "fa": "Persian", "fi": "Finnish",
     "fr": "French", "hi": "Hindi", "id": "Indonesian", "ja": "Japanese", "ko": "Korean", "ru": "Russian", "sw": "Swahili",
@@ -31,10 +32,11 @@ class Talk:
     Args:
         questions: how many are made of a response.
         max_tokens: length of an answer of the model.
+        draw: which of several samples this is, from 0; None where there is one.
     """
 
-    def __init__(self, row: Row, ask: Ask, questions: int, max_tokens: int) -> None:
-        self.ask, self.questions, self.max_tokens = ask, questions, max_tokens
+    def __init__(self, row: Row, ask: Ask, questions: int, max_tokens: int, draw: int | None = None) -> None:
+        self.ask, self.questions, self.max_tokens, self._draw = ask, questions, max_tokens, draw
         language = row.get("language") or UNDETERMINED
         self.language = language
         self.spoken = _LANGUAGES.get(base_language(language), "the language of the texts")
@@ -59,6 +61,8 @@ class Talk:
             "required": list(properties),
             "additionalProperties": False,
         }
+        if self._draw is not None:
+            seed += _SEEDS * self._draw + _SEEDS
         temperature = 0.0 if not seed else 0.3
         sampling = {"temperature": temperature, "top_p": 1.0, "max_tokens": self.max_tokens, "seed": seed}
         answer = await self.ask.complete([{"role": "user", "content": prompt}], sampling, schema, role=role)

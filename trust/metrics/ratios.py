@@ -1,6 +1,7 @@
 """Published statistics out of sums: rates, harmonic means, and what becomes of a rate over nothing."""
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -72,3 +73,10 @@ class Sums:
 def harmonic(first: float, second: float) -> float:
     """Harmonic mean of two numbers; 0 where one is."""
     return 2.0 * first * second / (first + second) if first + second > 0 else 0.0
+
+
+def agreement(scores: Sequence[float]) -> float | None:
+    """How far repeated scores of one thing agree: 1 less their mean distance over all pairs, for scores between 0 and 1; None
+    where there are not two."""
+    pairs = [abs(one - other) for one, other in itertools.combinations(scores, 2)]
+    return max(0.0, 1.0 - sum(pairs) / len(pairs)) if pairs else None

@@ -89,6 +89,10 @@ def test_samples_are_drawn_with_seeds_of_their_own_and_the_unread_are_counted() 
     assert len({sampling["seed"] for _, sampling, _ in ask.asked}) == 4
     final = made.final({term: np.array([score.terms[term]]) for term in made.terms}, "none")
     assert float(final["geval_fluency_unread"].value[0]) == pytest.approx(25.0)
+    assert score.values["geval_fluency_agreement"] == pytest.approx(2 / 3), (
+        "2 and 3, on a scale of 1 to 3, twice of 3 pairs"
+    )
+    assert float(final["geval_fluency_agreement"].value[0]) == pytest.approx(200 / 3)
     with pytest.raises(RowError, match="none of 4 answers"):
         run(made, [row()], Writer(lambda *_: "fine"))
 

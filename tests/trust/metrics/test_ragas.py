@@ -65,6 +65,27 @@ def test_each_measure(measure: str, expected: float) -> None:
     assert score(measure).values == {measure: pytest.approx(expected)}
 
 
+def test_several_samples_give_their_mean_and_how_far_they_agree() -> None:
+    def answer(text: str, sampling: dict[str, Any]) -> str:
+        if "Statements:" in text:  # the first of three samples supports both statements, the others one
+            return json.dumps({"verdicts": [1, int(sampling["seed"] < 2000)]})
+        return rule(text, sampling)
+
+    made = Ragas(RagasConfig(["faithfulness"], samples=3), "strict")
+    ask = Writer(answer, vectors)
+    [found] = run(made, [row()], ask)
+    assert found.values == {
+        "faithfulness": pytest.approx((1 + 0.5 + 0.5) / 3),
+        "faithfulness_agreement": pytest.approx(1 - (0.5 + 0.5 + 0) / 3),
+    }
+    assert {sampling["temperature"] for _, sampling, _ in ask.asked} == {0.3}
+    assert len({sampling["seed"] for _, sampling, _ in ask.asked}) == 3
+    final = made.final({term: np.array([found.terms[term]]) for term in made.terms}, "none")
+    assert float(final["ragas_faithfulness_agreement"].value[0]) == pytest.approx(200 / 3)
+    with pytest.raises(ConfigError, match="samples are at least 1"):
+        Ragas(RagasConfig(samples=0), "strict")
+
+
 def test_average_precision() -> None:
     assert average_precision([True, False, True]) == pytest.approx((1 + 2 / 3) / 2)
     assert average_precision([False, True]) == 0.5
