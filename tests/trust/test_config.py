@@ -92,6 +92,7 @@ COMPLETER = ["judge/complete=openai", "judge.complete.engine.base_url=http://hos
 OWN = {  # what only a user can give
     "[rules]": ["metrics.rules.rules={r: {contains: x}}"],
     "[geval]": COMPLETER,
+    "[pairwise]": COMPLETER,
     "[ragas]": COMPLETER,
     "[bertscore]": ["judge/embed=token"],
     "[bartscore]": ["judge/logprob=bart"],

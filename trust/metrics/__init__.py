@@ -30,6 +30,7 @@ METRICS = {  # name -> module with METRIC and CONFIG
     "no_gold": "trust.metrics.no_gold",
     "nomiracl": "trust.metrics.nomiracl",
     "overlap": "trust.metrics.overlap",
+    "pairwise": "trust.metrics.pairwise",
     "ragas": "trust.metrics.ragas",
     "rules": "trust.metrics.rules",
 }
