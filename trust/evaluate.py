@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trust import cluster, cost, metrics, slices, tables
+from trust import cluster, cost, metrics, slices, tables, token_counts
 from trust import config as configs
 from trust.ask import judges, languages
 from trust.ask.runner import Ledger, RowAsk, Runner
@@ -110,6 +110,8 @@ def run_evaluate(config: EvaluateConfig) -> Manifest:
     if done := run_setup(plan, run, config):
         plan.worker_config["setup"] = done
         plan.config["setup"] = done
+    if token_counts.run_counts(plan, run, config):
+        plan.worker_config["run"] = run.name
     manifest = execute(plan, run, config, config.retry_failed)
     for ask in KEPT:
         if ask in chosen:
@@ -188,6 +190,8 @@ class EvaluateWorker:
         self._metrics = metrics.build(config["metrics"], config["compat"])
         for metric in metrics.to_set_up(self._metrics):
             metric.take(config["setup"][metric.name])
+        if "run" in config:
+            token_counts.take(self._metrics, Run(self._storage, config["root"], config["run"]))
         self._slices = sorted({slices.LANGUAGE, *config["slices"]})  # summaries tell of languages in any case
         self._replicates = config["replicates"]
         self._backends = judges.load(config["judge"], self._storage, config.get("budget"))

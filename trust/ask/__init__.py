@@ -81,12 +81,14 @@ class Embedding:
         truncated: whether the model had to cut the text.
         tokens: where the backend gives them, a vector of length 1 for each token, float32, shape (tokens, width of the layer).
         special: which of these tokens the tokenizer added, bool, shape (tokens,).
+        ids: of these tokens in the model's vocabulary, int64, shape (tokens,).
     """
 
     vector: np.ndarray
     truncated: bool = False
     tokens: np.ndarray | None = None
     special: np.ndarray | None = None
+    ids: np.ndarray | None = None
 
 
 class AskFailed(RowError):

@@ -121,7 +121,7 @@ class SentenceEmbedder(TransformerModel):
         ]
 
     def _tokens(self, read: Any, ids: list[list[int]]) -> Sequence[tuple[np.ndarray, ...]]:
-        """`tokens` and `special` of each text's Embedding, where they are given: not here."""
+        """`tokens`, `special` and `ids` of each text's Embedding, where they are given: not here."""
         return [()] * len(ids)
 
     def _pool(self, hidden: Any, attention: Any) -> Any:

@@ -74,7 +74,20 @@ class TokenEmbedder(SentenceEmbedder):
     def _tokens(self, read: Any, ids: list[list[int]]) -> Sequence[tuple[np.ndarray, ...]]:
         hidden = read.hidden_states[self._read_layer].float()
         vectors = self._torch.nn.functional.normalize(hidden, dim=-1).cpu().numpy()
-        return [(vectors[i, : len(row)].copy(), np.isin(row, self._marks)) for i, row in enumerate(ids)]
+        return [
+            (vectors[i, : len(row)].copy(), np.isin(row, self._marks), np.array(row, dtype=np.int64))
+            for i, row in enumerate(ids)
+        ]
+
+    @property
+    def vocabulary(self) -> int:
+        """How many tokens there are."""
+        return len(self._tokenizer)
+
+    def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """The tokens that `answer` would give vectors of, for each text."""
+        encoded = self._encode([{"text": text} for text in texts]) if texts else []
+        return [one[0]["input_ids"] for one in encoded if not isinstance(one, AskFailed)]
 
 
 @cache

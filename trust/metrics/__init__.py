@@ -106,6 +106,23 @@ class SetUpMetric(Metric, Protocol):
     def take(self, found: Any) -> None: ...
 
 
+class CountingMetric(Metric, Protocol):
+    """A metric that may want to know how common tokens are: where `wants_counts` is true, they are counted in the texts that
+    `counted` gives of every response, by the tokenizer of the backend for `embed`, and `take_counts` gets how many texts there
+    are and how many of them hold each token, wherever rows are scored."""
+
+    wants_counts: bool
+
+    def counted(self, row: Row) -> list[str]: ...
+
+    def take_counts(self, texts: int, holding: np.ndarray) -> None: ...
+
+
+def to_count(made: Iterable[Metric]) -> list[CountingMetric]:
+    """Those that want tokens counted before any row is scored."""
+    return [cast(CountingMetric, metric) for metric in made if getattr(metric, "wants_counts", False)]
+
+
 def to_set_up(made: Iterable[Metric]) -> list[SetUpMetric]:
     """Those that want something done once a run."""
     return [cast(SetUpMetric, metric) for metric in made if getattr(metric, "wants_setup", False)]

@@ -1,5 +1,8 @@
 """BERTScore (Zhang et al., ICLR 2020, arXiv 1904.09675): how far the tokens of response and reference resemble one another, each
-by its best match in the other text (eqs. 1-3, without idf weights).
+by its best match in the other text (eqs. 1-3), all tokens alike or weighted by idf.
+
+A token's idf is log((M + 1) / (m + 1)) for M references in the run, m of them with the token (sec. 3). Counting them is a pass of
+its own over all rows, before any is scored.
 
 The tokens that a tokenizer adds weigh nothing, but may be a best match, as published. Of several references the best counts, for
 precision, recall and F each. A response without a word has 0. With a `baseline` each of the three is rescaled by itself (sec. 3),
@@ -30,14 +33,16 @@ class BertscoreConfig:
     Attributes:
         against: `references` of the row, or its gold `answers` (every alias is a reference).
         baseline: what precision, recall and F of unrelated texts are for model and layer, below 1; null does not rescale.
+        idf: whether rare tokens weigh more.
     """
 
     against: str = "references"
     baseline: list[float] | None = None
+    idf: bool = False
 
 
 class Bertscore:
-    """The metric (trust.metrics.Metric)."""
+    """The metric (trust.metrics.Metric; CountingMetric where `idf`)."""
 
     name = "bertscore"
     asks = ("embed",)
@@ -48,13 +53,29 @@ class Bertscore:
             raise ConfigError(f"{_KEY}.baseline={config.baseline}: three numbers below 1, for {', '.join(_PARTS)}")
         configs.one_of(f"{_KEY}.against", config.against, AGAINST)
         self._against, self._baseline = config.against, config.baseline
+        self.wants_counts = config.idf
+        self._idf: np.ndarray | None = None
 
     def preflight(self) -> None:
         """Needs nothing but the model."""
 
     def notes(self) -> dict[str, str]:
         """Whether numbers are rescaled, for summaries."""
-        return {"bertscore_baseline": "none" if self._baseline is None else ", ".join(map(str, self._baseline))}
+        baseline = "none" if self._baseline is None else ", ".join(map(str, self._baseline))
+        return {"bertscore_baseline": baseline, "bertscore_idf": "of the references" if self.wants_counts else "none"}
+
+    def counted(self, row: Row) -> list[str]:
+        """The row's texts in which tokens are counted."""
+        return references_of(row, self._against)
+
+    def take_counts(self, texts: int, holding: np.ndarray) -> None:
+        """Weighs tokens by these counts from now on.
+
+        Args:
+            texts: how many there are.
+            holding: of them hold a token, by its id, shape (vocabulary,).
+        """
+        self._idf = np.log((texts + 1) / (holding + 1))
 
     async def row(self, row: Row, ask: Ask) -> RowScore:
         """Score one response.
@@ -66,7 +87,13 @@ class Bertscore:
         if not references:
             return RowScore(status="na", reason="no_references", detail=f"the row has no {self._against}")
         response, *others = await asyncio.gather(*(ask.embed(text) for text in [row.get("output") or "", *references]))
-        found = np.max([compare(response, other) for other in others], axis=0)
+        compared = [compare(response, other, self._idf) for other in others]
+        known = [parts for parts in compared if parts is not None]
+        if not known:
+            return RowScore(
+                status="na", reason="no_weight", detail="every token stands in all references, so none weighs"
+            )
+        found = np.max(known, axis=0)
         if self._baseline is not None:
             base = np.array(self._baseline)
             found = (found - base) / (1 - base)
@@ -92,8 +119,13 @@ METRIC = Bertscore
 CONFIG = BertscoreConfig
 
 
-def compare(response: Embedding, reference: Embedding) -> tuple[float, float, float]:
-    """Precision, recall and F (eqs. 1-3); zeros where one of the texts has no token of its own.
+def compare(
+    response: Embedding, reference: Embedding, idf: np.ndarray | None = None
+) -> tuple[float, float, float] | None:
+    """Precision, recall and F (eqs. 1-3); zeros where one of the texts has no token of its own, None where none of one's weighs.
+
+    Args:
+        idf: weight of a token by its id, shape (vocabulary,); None weighs all alike.
 
     Raises:
         RowError: `no_token_vectors`: the backend gives vectors of whole texts alone.
@@ -101,15 +133,18 @@ def compare(response: Embedding, reference: Embedding) -> tuple[float, float, fl
     vectors = []
     weights = []
     for text in (response, reference):
-        if text.tokens is None or text.special is None:
+        if text.tokens is None or text.special is None or text.ids is None:
             raise RowError(
                 "no_token_vectors", "bertscore compares tokens; take a backend that gives their vectors", "judge/embed"
             )
         vectors.append(text.tokens)
-        weights.append(~text.special)
-    if not all(weight.any() for weight in weights):
-        return 0.0, 0.0, 0.0
+        own = ~text.special
+        if not own.any():
+            return 0.0, 0.0, 0.0
+        weights.append(own * (1.0 if idf is None else idf[text.ids]))
+    if not all(weight.sum() > 0 for weight in weights):
+        return None
     likeness = vectors[0] @ vectors[1].T  # shape (tokens of the response, tokens of the reference)
-    precision = float(likeness.max(axis=1)[weights[0]].mean())
-    recall = float(likeness.max(axis=0)[weights[1]].mean())
+    precision = float(np.average(likeness.max(axis=1), weights=weights[0]))
+    recall = float(np.average(likeness.max(axis=0), weights=weights[1]))
     return precision, recall, harmonic(precision, recall)

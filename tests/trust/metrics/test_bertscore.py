@@ -22,7 +22,8 @@ def text(*angles: float) -> Embedding:
     """A text of tokens at these angles (degrees), between two that the tokenizer added, which match nothing well."""
     turned = np.radians([-90.0, *angles, -90.0])
     special = np.array([True, *(False for _ in angles), True])
-    return Embedding(np.zeros(2), tokens=np.stack([np.cos(turned), np.sin(turned)], axis=1), special=special)
+    ids = np.array([0, *range(1, 1 + len(angles)), 0])
+    return Embedding(np.zeros(2), tokens=np.stack([np.cos(turned), np.sin(turned)], axis=1), special=special, ids=ids)
 
 
 class Told:
@@ -46,6 +47,24 @@ def test_each_token_has_its_best_match() -> None:
     harmonic = 2 * precision * recall / (precision + recall)
     assert compare(text(0, 90), text(60)) == pytest.approx((precision, recall, harmonic))
     assert compare(text(60), text(0, 90)) == pytest.approx((recall, precision, harmonic))
+
+
+def test_rare_tokens_weigh_more() -> None:
+    # Of three references three hold the first token, and none the second: weights log(4 / 4) and log(4 / 1).
+    made = Bertscore(BertscoreConfig(idf=True), "strict")
+    made.take_counts(3, np.array([3, 2, 0]))
+    rare, common = np.log(4 / 1), np.log(4 / 3)
+    response, reference = text(0, 90), text(60)
+    precision, recall, _ = compare(response, reference, np.array([0.0, common, rare])) or (0, 0, 0)
+    assert precision == pytest.approx((0.5 * common + np.sqrt(0.75) * rare) / (common + rare))
+    assert recall == pytest.approx(np.sqrt(0.75))
+    told = Told(response=response, other=reference)
+    (found,) = run(made, [{"output": "response", "references": ["other"]}], told)
+    assert found.values["bertscore_precision"] == pytest.approx(precision)
+    made.take_counts(3, np.array([3, 3, 3]))
+    (found,) = run(made, [{"output": "response", "references": ["other"]}], told)
+    assert (found.status, found.reason) == ("na", "no_weight")
+    assert made.notes()["bertscore_idf"] == "of the references"
 
 
 def test_an_added_token_may_be_the_best_match_but_weighs_nothing() -> None:
