@@ -14,7 +14,7 @@ from trust.errors import RowError
 from trust.prepare.fields import items, number, show, text, texts, wrong_type
 from trust.text.normalize import normalize
 
-SUB_QUESTIONS = "sub_questions"  # in meta: a JSON list, one for each answer, null where a pair has none
+SUB_QUESTIONS = "sub_questions"  # in context: a JSON list, one for each answer, null where a pair has none (trust.align.label)
 _CITED = re.compile(r"\s*\[\d+\]")
 _TEMPLATE = re.compile(r"\{\{[^{}]*\}\}")
 _LINK = re.compile(r"\[\[|\]\]")
@@ -47,7 +47,7 @@ def _asqa(raw: dict[str, Any]) -> dict[str, Any]:
     return rest | {
         "question": raw.get("ambiguous_question") or _needed(raw, "question"),
         "references": [answer for answer in long if answer],
-        SUB_QUESTIONS: json.dumps(asked, ensure_ascii=False),
+        "context": {SUB_QUESTIONS: json.dumps(asked, ensure_ascii=False)},
     }
 
 

@@ -34,7 +34,7 @@ def test_asqa_has_an_answer_for_each_reading(tmp_path: Path) -> None:
     assert (first["question"], first["answers"]) == ("When did it open?", [["1901", "in 1901"], ["1950"]])
     assert first["references"] == ["The first one opened in 1901, the second in 1950."]
     assert first["meta"]["split"] == "train"
-    asked = json.loads(first["meta"]["sub_questions"])
+    asked = json.loads(first["context"]["sub_questions"])
     assert asked == ["When did the first one open?", "When did the second one open?"]
     assert "annotations" not in first["meta"]
     [other] = prepare(path, kind="asqa", name="asqa", split="dev")["samples"]
