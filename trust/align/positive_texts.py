@@ -73,12 +73,14 @@ def prompt(task: str, row: Mapping[str, Any], labels: Sequence[Label], most: int
         RowError: a supporting document has no text.
     """
     supporting = sorted(frozenset().union(*(label.docs for label in labels))) if task == "em" else []
-    docs = [row["docs"][index] for index in supporting]
-    for index, doc in zip(supporting, docs, strict=True):
-        if not isinstance(doc.get("text"), str):
+    docs = []
+    for index in supporting:
+        title, text = (row["docs"][index].get(key) for key in ("title", "text"))
+        if not isinstance(text, str):
             raise RowError("doc_without_text", f"document {index + 1} has no text", f"docs[{index}].text")
-    text = _template(task).render(question=row["question"], docs=docs, labels=labels, most=most)
-    return [{"role": "user", "content": text}]
+        docs.append({"title": (title or "").strip(), "text": text})
+    made = _template(task).render(question=row["question"], docs=docs, labels=labels, most=most)
+    return [{"role": "user", "content": made}]
 
 
 def identity() -> dict[str, str]:
