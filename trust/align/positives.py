@@ -61,8 +61,8 @@ class Positive:
         by: who made it: the writer's name, `assembled` or `refusal`.
         output: the positive; None where there is none.
         error: why there is none.
-        completion: the last one that was asked for.
-        texts: how many were asked for.
+        completion: the last text.
+        texts: how many were written.
         refused: reason -> how many of these texts were no positives for it.
         deleted: sentences without a tag that were left out of the output.
         tokens: of all prompts, and of all texts.
@@ -109,9 +109,13 @@ class Builder:
         self._writer, self._sampling, self._tries = writer, sampling, tries
         self._caps, self._most, self._refusals = max_citations, max_sentences, refusals
 
-    async def build(self, row: Mapping[str, Any], ask: Ask) -> Positive:
+    async def build(self, row: Mapping[str, Any], ask: Ask, before: int = 0) -> Positive:
         """The positive of a labelled sample; what goes wrong is in its `error`. Roles of its asks: `positive`, and those of
-        trust_score."""
+        trust_score.
+
+        Args:
+            before: rounds in which the row failed already: it gets other seeds than it had there.
+        """
         made = Positive(self._writer or "none")
         try:
             evidence = self.evidence(row)
@@ -122,7 +126,7 @@ class Builder:
                 made.by = ASSEMBLED
                 made.output = await self._checked(row, self.assembled(row, evidence), ask)
             else:
-                await self._write(row, evidence, made, ask)
+                await self._write(row, evidence, made, ask, before * self._tries)
         except RowError as error:
             made.error = error
         return made
@@ -193,16 +197,16 @@ class Builder:
             raise Refused("too_many_sentences", f"{len(kept)} sentences, more than {self._most}: {completion.text!r}")
         return joined(cited), deleted
 
-    async def _write(self, row: Mapping[str, Any], evidence: Evidence, made: Positive, ask: Ask) -> None:
+    async def _write(self, row: Mapping[str, Any], evidence: Evidence, made: Positive, ask: Ask, first: int) -> None:
         if self._writer is None:
             raise RowError(
                 "no_writer", f"a positive of task {row['task']} is written by a model: choose judge/complete"
             )
         messages = self.asked(row, evidence)
-        for number in range(self._tries):
-            made.texts += 1
+        for number in range(first, first + self._tries):
             completion = await ask.complete(messages, self._sampling(row["sample_id"], number), role="positive")
             made.completion = completion
+            made.texts += 1
             prompts, texts = made.tokens
             made.tokens = (prompts + (completion.prompt_tokens or 0), texts + (completion.output_tokens or 0))
             try:

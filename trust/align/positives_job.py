@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from trust import cluster, cost, tables
@@ -18,7 +18,7 @@ from trust.evaluate import ASKS
 from trust.execute import execute
 from trust.metrics.trust_score import TrustScore, TrustScoreConfig
 from trust.respond import SamplingConfig
-from trust.retry import changed, failed_before
+from trust.retry import changed, failed_before, retry_round
 from trust.runs import Manifest, Plan, Run
 from trust.storage import absolute, open_storage
 from trust.text.languages import base_language
@@ -110,6 +110,8 @@ class PositivesConfig(AskingJobConfig, SampleSource):
                 )
         writer = ["complete"] if "complete" in self.judge.chosen() else []
         self.judge = self.judge.only([*writer, *(["entails"] if self.check else [])])
+        if writer:  # nobody asks it for log-probabilities: an endpoint that tells none will do
+            self.judge.complete = replace(self.judge.complete, logprobs=False)
 
     @property
     def writer(self) -> str | None:
@@ -205,7 +207,8 @@ def builder(options: dict[str, Any], writer: str | None, compat: str) -> Builder
 class PositivesWorker:
     """Makes the positives of units of samples (trust.units.Worker).
 
-    A row is `ok` or `failed`. What the models said is kept as verdicts: the same row asks nobody again.
+    A row is `ok` or `failed`. What the models said is kept as verdicts: the same row asks nobody again. A failed row that is
+    done again is written with other seeds.
     """
 
     def __init__(self, config: dict[str, Any]) -> None:
@@ -234,7 +237,10 @@ class PositivesWorker:
         for verdict in known:
             ledger.know(verdict)
         asks = [self._runner.ask_for(row["sample_id"], ledger) for row in rows]
-        made = await asyncio.gather(*(self._builder.build(row, ask) for row, ask in zip(rows, asks, strict=True)))
+        before = retry_round(unit)
+        made = await asyncio.gather(
+            *(self._builder.build(row, ask, before) for row, ask in zip(rows, asks, strict=True))
+        )
         trails = [{"sample_id": row["sample_id"], "asks": ask.trail} for row, ask in zip(rows, asks, strict=True)]
         old = {(verdict["sample_id"], verdict["hash"]) for verdict in known}
         used = [v for v in used_verdicts(trails, ledger.verdicts) if (v["sample_id"], v["hash"]) not in old]

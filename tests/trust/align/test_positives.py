@@ -174,7 +174,7 @@ def test_the_score_that_decides_between_equal_documents() -> None:
 def test_a_failed_generation_is_a_failed_row_and_never_a_refusal() -> None:
     for compat in ("strict", "upstream"):
         made = build(CITIES, AskFailed("timeout", "the endpoint did not answer"), compat=compat, tries=3)
-        assert (made.output, made.error.reason, made.texts) == (None, "timeout", 1)
+        assert (made.output, made.error.reason, made.texts) == (None, "timeout", 0)
 
 
 # pitfalls.md B66
@@ -253,6 +253,10 @@ def test_a_refused_text_is_written_again_with_another_seed() -> None:
     assert (made.texts, dict(made.refused)) == (3, {"no_tagged_sentence": 1, "not_perfect": 1})
     assert made.tokens == (30, 15)
     assert [sampling["seed"] for sampling in ask.samplings] == [0, 1, 2]
+    builder = Builder("strict", "w", lambda _, number: {"seed": number}, 4, {"em": 2}, 4, {}, False)
+    ask = FakeAsk("No.", GOOD)
+    asyncio.run(builder.build(CITIES, ask, before=2))  # type: ignore[arg-type]
+    assert [sampling["seed"] for sampling in ask.samplings] == [8, 9], "a row that failed twice gets seeds of its own"
 
 
 def test_a_row_fails_with_the_last_reason_when_all_texts_are_refused() -> None:
