@@ -176,10 +176,11 @@ def test_too_many_failed_rows_are_told_with_their_reasons(tmp_path: Path, endpoi
         positives(config(tmp_path, "R", endpoint, "max_failed=0.1"))
 
 
-@pytest.mark.usefixtures("ray_session")
-def test_lists_need_no_writer(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("ray_session", "nltk_data")
+@pytest.mark.parametrize("compat", ["strict", "upstream"])
+def test_lists_need_no_writer(tmp_path: Path, compat: str) -> None:
     run = variants(tmp_path, "R", [[0, *LISTS, *SILENT]])
-    words = [f"storage.root={tmp_path}", "run=R", "judge/entails=lexical", "max_failed=1"]
+    words = [f"storage.root={tmp_path}", "run=R", "judge/entails=lexical", "max_failed=1", f"compat={compat}"]
     positives(load("positives", PositivesConfig, words))
     found = made(run)
     assert (found[0]["reason"], found[0]["model"]) == ("no_writer", "none")

@@ -267,15 +267,14 @@ class PositivesWorker:
 def _row(row: dict[str, Any], made: Positive) -> dict[str, Any]:
     """A row of the table positives."""
     error, last = made.error, made.completion
+    told = ("finish_reason", "prompt_tokens", "output_tokens")
     return {
         **{name: row.get(name) for name in tables.SCHEMAS["samples"].names},
         "model": made.by,
         "prompt": PROMPT,
         "draw": 0,
         "output": None if error else made.output,
-        "finish_reason": last.finish_reason if last else None,
-        "prompt_tokens": last.prompt_tokens if last else None,
-        "output_tokens": last.output_tokens if last else None,
+        **{name: getattr(last, name, None) for name in told},
         "status": "failed" if error else "ok",
         "reason": error.reason if error else None,
         "detail": error.detail if error else None,

@@ -1,6 +1,8 @@
 """One row at a time: who writes its positive, what is refused, and what upstream made of the same."""
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -370,3 +372,12 @@ def test_errors_are_told_as_they_are() -> None:
     made = build(CITIES, "Paris [7] is a city [Answer Label 1].")
     assert isinstance(made.error, RowError)
     assert "'Paris [7] is a city [Answer Label 1].'" in made.error.detail
+
+
+def test_the_arithmetic_needs_no_heavy_package() -> None:
+    code = (
+        "import sys; import trust.align.positives; "
+        "print([m for m in ('ray', 'torch', 'vllm', 'transformers') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
