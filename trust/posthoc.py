@@ -18,7 +18,7 @@ from trust.errors import ConfigError, RowError
 from trust.metrics.citations import as_premise
 from trust.metrics.em5 import read_items
 from trust.metrics.response import Reading, Rules, read
-from trust.text.citations import DEFAULT_STYLES, SENTENCE_MARKS, detach, read_upstream, remove_upstream
+from trust.text.citations import DEFAULT_STYLES, closing, detach, read_upstream, remove_upstream
 from trust.text.normalize import UNSPACED
 from trust.text.refusals import Detector
 from trust.text.sentences import punkt
@@ -180,7 +180,7 @@ class _BeforeMark:
         items = read_items(reading, rules) if listed else reading.sentences
         skip = frozenset() if listed else reading.refusing
         prefix = f"{reading.question} " if listed else ""
-        self._ends = [item.start + _closing(item.text) for item in items]
+        self._ends = [item.start + closing(item.text) for item in items]
         self.queries: list[str | None] = [
             None if item.cited or item.lead_in or index in skip else prefix + item.claim
             for index, item in enumerate(items)
@@ -218,11 +218,6 @@ class _AtStart:
             whole = f"[{number}]{gap}{text}" if number else text
             made.append((whole.strip() if self._listed else whole) + separator)
         return "".join(made).rstrip().rstrip(",")
-
-
-def _closing(text: str) -> int:
-    """Where the marks that close a sentence begin."""
-    return len(text.rstrip(SENTENCE_MARKS + "…").rstrip())
 
 
 def documents(row: Mapping[str, Any], of_sample: Sequence[Mapping[str, Any]] | None, most: int) -> list[dict[str, Any]]:

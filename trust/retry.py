@@ -19,6 +19,7 @@ from trust.storage import Storage, join
 from trust.units import Unit, UnitStore
 
 _KEY = "retry"
+_MARK = "-retry"
 
 
 def retry_units(units: list[Unit], store: UnitStore, run: Run, manifest: Manifest) -> list[Unit]:
@@ -46,6 +47,11 @@ def failed_before(unit: Unit, storage: Storage, table: str, sample_ids: Iterable
     wanted = tables.of_samples(sample_ids) & (pc.field("status") == "failed")
     found = [storage.read_table(path, filters=wanted) for path in unit.source[_KEY].get(table, [])]
     return [row for content in found for row in tables.to_rows(content)]
+
+
+def retry_round(unit: Unit) -> int:
+    """The round of retries that a unit belongs to, from 1; 0 where it is none."""
+    return int(unit.name.rpartition(_MARK)[2]) if _KEY in unit.source else 0
 
 
 def changed(new: dict[str, int], old: Iterable[dict[str, Any]]) -> dict[str, int]:
@@ -89,4 +95,4 @@ def _without(
 
 
 def _name(unit: str, number: int) -> str:
-    return f"{unit}-retry{number}" if number else unit
+    return f"{unit}{_MARK}{number}" if number else unit

@@ -117,6 +117,11 @@ def unread(text: str) -> list[str]:
     return [match.group() for match in _BRACKETED_NUMBER.finditer(text)]
 
 
+def closing(text: str) -> int:
+    """Where the marks that close a sentence begin: a citation of it stands before them."""
+    return len(text.rstrip(SENTENCE_MARKS + "…").rstrip())
+
+
 @lru_cache(maxsize=64)
 def _detach(text: str, styles: tuple[str, ...]) -> Detached:
     pieces: list[tuple[int, int]] = []
