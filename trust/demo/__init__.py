@@ -4,6 +4,10 @@ Three JSON Lines files in the published Trust-Score form, one a task: `em` (28 q
 answers), `em5` (22 that ask for a list) and `cm` (22 with three gold claims). About 60 % are answerable from their
 documents; 16 are not in English. The text was written for this project and states well-known facts. It is far too
 small to rank models with.
+
+To build from there are three files more, `build_em`, `build_em5` and `build_cm` (50 questions of a train split, without
+documents), and `corpus.jsonl`, 292 passages. It answers about two thirds of them, mostly in several places, and holds
+passages on the same subjects that do not answer the others.
 """
 
 from pathlib import Path
