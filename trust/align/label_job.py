@@ -52,6 +52,8 @@ class LabelConfig(SampleSource, JobConfig):
         if self.oracle_docs < 1:
             raise ConfigError(f"oracle_docs={self.oracle_docs}: must be at least 1")
         self.judge = self.judge.only(["entails", *(ask for ask in self.judge.chosen() if ask == "complete")])
+        if "complete" in self.judge.chosen():
+            self.judge.complete.logprobs = False  # claims need none, and not every endpoint tells them
 
     @property
     def claims_by(self) -> str | None:
