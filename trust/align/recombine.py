@@ -16,16 +16,14 @@ import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from trust.align.similar import Similarity
-from trust.align.subsets import by_pattern, check_number, choose, mask, thinned, union
-from trust.config import one_of
-from trust.errors import ConfigError, RowError
+from trust.align.subsets import Chosen, by_pattern, choose, mask, thinned, union
+from trust.align.variants import DROP, RECOMBINING, SUPPORTED, UNANSWERABLE, VariantOptions
+from trust.errors import RowError
 from trust.metrics.response import checked_labels
 
-SUPPORTED, UNANSWERABLE = "supported", "unanswerable"
-DROP = "drop"
 COUNTS = (
     "variants_answerable",
     "variants_unanswerable",
@@ -41,67 +39,6 @@ COUNTS = (
     "fillers_reused",  # in a second variant, since a pattern would have been left out otherwise
     "docs_repeated",  # in one question, taken once
 )
-
-
-@dataclass(frozen=True)
-class Recombining:
-    """The named choices in which the published recombination and the right one differ.
-
-    Attributes:
-        supporting: of too many supporting documents some are `drawn`, or drawn so that no answer is lost (`covering`).
-        slots: a variant may hold as many irrelevant documents as it takes (`needed`), or no more than a tenth of them, say
-            (`share`: their number divided by that of the variants wanted), so that a question with one supporting document
-            and few others gets no answerable variant.
-        size: a question with fewer documents than a variant is to have gets `smaller` variants, or `none`.
-        patterns: of too many patterns the lexicographically `first`, or `drawn` ones.
-        similar: fillers are like the `first` supporting document of the variant by weights of the fillers that are left, or
-            like `all` of them by weights of all documents.
-        no_support: a question that no document supports is dropped (`drop`), or has `unanswerable` variants.
-    """
-
-    supporting: Literal["drawn", "covering"]
-    slots: Literal["needed", "share"]
-    size: Literal["smaller", "none"]
-    patterns: Literal["first", "drawn"]
-    similar: Literal["first", "all"]
-    no_support: Literal["drop", "unanswerable"]
-
-
-RECOMBINING = {
-    "strict": Recombining("covering", "needed", "smaller", "drawn", "all", "unanswerable"),
-    "upstream": Recombining("drawn", "share", "none", "first", "first", "drop"),
-}
-
-
-@dataclass
-class VariantOptions:
-    """What variants a question gets; the published numbers.
-
-    Attributes:
-        docs: documents of a variant.
-        answerable, unanswerable: variants of a question at most, of each kind.
-        supporting: supporting documents that are looked at, at most.
-        irrelevant: irrelevant documents that are looked at, at most: those with the highest retrieval score.
-        no_support: what becomes of a question that no document supports: `unanswerable` variants, or `drop`; null is the
-            mode's way: unanswerable in strict, drop in upstream.
-        seed: of all draws, with the row's id.
-    """
-
-    docs: int = 5
-    answerable: int = 10
-    unanswerable: int = 10
-    supporting: int = 15
-    irrelevant: int = 50
-    no_support: str | None = None
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for key, least in (("docs", 1), ("answerable", 1), ("supporting", 1), ("unanswerable", 0), ("irrelevant", 0)):
-            if (value := getattr(self, key)) < least:
-                raise ConfigError(f"variants.{key}={value}: must be at least {least}")
-        if self.no_support is not None:
-            one_of("variants.no_support", self.no_support, (UNANSWERABLE, DROP))
-        check_number(self.supporting, self.docs)
 
 
 @dataclass(frozen=True)
@@ -188,22 +125,43 @@ class Recombiner:
         if self._ways.slots == "share":
             slots = min(slots, options.answerable, all_irrelevant // options.answerable)
         found = by_pattern(support, size, slots)
+        kept_back = options.docs if options.unanswerable and self._ways.kept_back == "variant" else 0
         first = self._ways.patterns == "first"
-        chosen = choose(found, options.answerable, size, len(irrelevant), first, draw) if found else []
+        chosen = choose(found, options.answerable, size, len(irrelevant), kept_back, first, draw)
         counts["patterns"] += len(found)
         counts["patterns_covered"] += len({one.pattern for one in chosen})
         draw.shuffle(chosen)
+        return self._filled(chosen, docs, irrelevant, kept_back, size, counts)
+
+    def _filled(
+        self,
+        chosen: Sequence[Chosen],
+        docs: Sequence[Mapping[str, Any]],
+        irrelevant: Sequence[int],
+        kept_back: int,
+        size: int,
+        counts: Counter[str],
+    ) -> tuple[list[_Variant], list[int]]:
+        """Subsets with the irrelevant documents most like them, none of which serves twice where there are enough for all; else
+        `kept_back` of them are touched last."""
+        wanted = sum(size - len(one.documents) for one in chosen)
+        spared = kept_back if wanted > len(irrelevant) else 0
         like = Similarity([_text(doc) for doc in docs], published=self._ways.similar == "first")
         made, left, used = [], list(irrelevant), list[int]()
         for one in chosen:
             needed = size - len(one.documents)
-            fillers = like.ranked(one.documents, left)[:needed] if needed else []
-            left = [index for index in left if index not in set(fillers)]
-            again = like.ranked(one.documents, used)[: needed - len(fillers)]
-            used += fillers
+            if not needed:
+                made.append(_Variant(SUPPORTED, one.documents))
+                continue
+            ranked = like.ranked(one.documents, left)
+            free = max(0, min(needed, len(left) - spared))
+            again = like.ranked(one.documents, used)[: needed - free]
+            fresh = ranked[: needed - len(again)]
+            left = [index for index in left if index not in set(fresh)]
+            used += fresh
             counts["fillers"] += needed
             counts["fillers_reused"] += len(again)
-            made.append(_Variant(SUPPORTED, (*one.documents, *fillers, *again)))
+            made.append(_Variant(SUPPORTED, (*one.documents, *fresh, *again)))
         return made, left
 
     def _unanswerable(self, left: Sequence[int], size: int, draw: random.Random) -> list[_Variant]:

@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from trust import cluster, tables
-from trust.align.recombine import COUNTS, Recombined, Recombiner, VariantOptions
+from trust.align.recombine import COUNTS, Recombined, Recombiner
 from trust.align.rows import SampleSource, check_split, check_target, failed, source, tally
+from trust.align.variants import VariantOptions
 from trust.config import JobConfig, plain
 from trust.errors import ConfigError, RowError
 from trust.execute import execute

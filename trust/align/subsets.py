@@ -66,17 +66,24 @@ def by_pattern(masks: Mapping[int, int], size: int, fillers: int) -> dict[int, l
 
 
 def choose(
-    found: Mapping[int, Sequence[Subset]], most: int, size: int, fillers: int, first: bool, draw: random.Random
+    found: Mapping[int, Sequence[Subset]],
+    most: int,
+    size: int,
+    fillers: int,
+    kept_back: int,
+    first: bool,
+    draw: random.Random,
 ) -> list[Chosen]:
     """At most `most` subsets: one of each pattern, then more of patterns drawn at random, without repeating one.
 
     Of a pattern's subsets one with more documents is likelier, in proportion. Irrelevant documents are kept back for the
-    patterns that are still to come, so that those are short only where they cannot but be; what goes beyond one of each
-    pattern takes no more than are left.
+    patterns that are still to come and for `kept_back`, which are short only where they cannot but be; what goes beyond one of
+    each pattern takes no more than are left then.
 
     Args:
         found: see `by_pattern`.
         fillers: irrelevant documents there are.
+        kept_back: how many of them are wanted for something else.
         first: of too many patterns the lexicographically first are taken, as published; else they are drawn.
     """
     patterns = sorted(found)
@@ -85,11 +92,12 @@ def choose(
     open_ = {pattern: list(found[pattern]) for pattern in patterns}
     least = {pattern: min(size - len(subset) for subset in open_[pattern]) for pattern in patterns}
     chosen: list[Chosen] = []
-    left, later = fillers, sum(least.values())
+    left, later = fillers - kept_back, sum(least.values())
     for pattern in patterns:
         later -= least[pattern]
         left -= _take(pattern, open_[pattern], max(left - later, least[pattern]), size, chosen, draw)
     while len(chosen) < most:
+        left = max(0, left)
         fitting = [p for p in patterns if any(size - len(subset) <= left for subset in open_[p])]
         if not fitting:
             break

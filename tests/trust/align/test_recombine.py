@@ -6,16 +6,8 @@ from typing import Any
 import pytest
 
 from trust import tables
-from trust.align.recombine import (
-    COUNTS,
-    SUPPORTED,
-    UNANSWERABLE,
-    Recombined,
-    Recombiner,
-    VariantOptions,
-    doc_key,
-    variant_id,
-)
+from trust.align.recombine import COUNTS, Recombined, Recombiner, doc_key, variant_id
+from trust.align.variants import SUPPORTED, UNANSWERABLE, VariantOptions
 from trust.errors import ConfigError, RowError
 
 
@@ -149,6 +141,21 @@ def test_no_irrelevant_document_serves_twice_while_there_are_others() -> None:
     assert patterns(scarce) == {(1, 0), (0, 1), (1, 1)}
     assert kinds(scarce) == (3, 0)
     assert counts["fillers_reused"] == 4 + 4 + 3 - 4
+    # Eleven are just enough; of ten some serve twice in any case, and a group is left for an unanswerable variant.
+    for noise, reused, balance in ((11, 0, (3, 0)), (10, 11 - 5, (3, 1))):
+        made, counts = recombine(seed([1, 0], [0, 1], noise=noise))
+        assert kinds(made) == balance
+        assert counts["fillers_reused"] == reused
+
+
+def test_what_goes_beyond_the_patterns_leaves_room_for_an_unanswerable_variant() -> None:
+    row = seed(*[[1, 0]] * 5, [0, 1], noise=14)
+    made, counts = recombine(row)
+    assert patterns(made) == {(1, 0), (0, 1), (1, 1)}
+    assert kinds(made)[0] > 3
+    assert kinds(made)[1] >= 1
+    assert counts["seeds_both"] == 1
+    assert kinds(recombine(row, unanswerable=0)[0])[1] == 0
 
 
 def test_only_the_best_retrieved_of_the_irrelevant_are_looked_at() -> None:

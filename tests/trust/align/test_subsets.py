@@ -42,27 +42,27 @@ def test_every_subset_that_fillers_can_fill_up_is_there_once() -> None:
 def test_every_pattern_occurs_and_no_subset_twice() -> None:
     found = by_pattern({0: A, 1: A, 2: B}, size=3, fillers=2)
     for seed in range(50):
-        chosen = choose(found, 6, 3, 100, False, draw(seed))
+        chosen = choose(found, 6, 3, 100, 0, False, draw(seed))
         assert {one.pattern for one in chosen} == set(found) == {A, B, A | B}
         assert len({one.documents for one in chosen}) == len(chosen) == 6
         assert all(union([A, A, B][index] for index in one.documents) == one.pattern for one in chosen)
     # Seven subsets in all: (0) (1) (0,1) of A, (2) of B, (0,2) (1,2) (0,1,2) of both.
-    assert len(choose(found, 10, 3, 100, False, draw())) == 7
-    assert choose({}, 10, 3, 100, False, draw()) == []
+    assert len(choose(found, 10, 3, 100, 0, False, draw())) == 7
+    assert choose({}, 10, 3, 100, 0, False, draw()) == []
 
 
 def test_of_too_many_patterns_the_first_are_taken_only_as_published() -> None:
     found = {pattern: [(pattern,)] for pattern in range(1, 13)}
-    first = choose(found, 10, 5, 100, True, draw())
+    first = choose(found, 10, 5, 100, 0, True, draw())
     assert [one.pattern for one in first] == list(range(1, 11))
-    drawn = [{one.pattern for one in choose(found, 10, 5, 100, False, draw(seed))} for seed in range(30)]
+    drawn = [{one.pattern for one in choose(found, 10, 5, 100, 0, False, draw(seed))} for seed in range(30)]
     assert all(len(patterns) == 10 for patterns in drawn)
     assert set.union(*drawn) == set(found)
 
 
 def test_a_subset_with_more_documents_is_likelier_in_proportion() -> None:
     found = {1: [(0,), (0, 1, 2)]}
-    widths = Counter(len(choose(found, 1, 5, 100, False, draw(seed))[0].documents) for seed in range(2000))
+    widths = Counter(len(choose(found, 1, 5, 100, 0, False, draw(seed))[0].documents) for seed in range(2000))
     assert widths[3] / 2000 == pytest.approx(3 / 4, abs=0.04)
 
 
@@ -70,12 +70,16 @@ def test_fillers_are_kept_back_for_patterns_to_come() -> None:
     # A variant of three with one of A takes two fillers, with two of A one. Of five fillers B needs two and both one.
     found = by_pattern({0: A, 1: A, 2: B}, size=3, fillers=5)
     for seed in range(50):
-        chosen = choose(found, 3, 3, 3, False, draw(seed))
+        chosen = choose(found, 3, 3, 3, 0, False, draw(seed))
         assert {one.pattern for one in chosen} == {A, B, A | B}
         assert sum(3 - len(one.documents) for one in chosen) == 3, "the fewest with which all three occur"
-        more = choose(found, 10, 3, 5, False, draw(seed))
+        more = choose(found, 10, 3, 5, 0, False, draw(seed))
         assert sum(3 - len(one.documents) for one in more) <= 5
-    scarce = choose(found, 3, 3, 1, False, draw())
+    for kept_back in (1, 2):
+        more = choose(found, 10, 3, 5, kept_back, False, draw())
+        assert {one.pattern for one in more} == {A, B, A | B}
+        assert sum(3 - len(one.documents) for one in more) <= 5 - kept_back
+    scarce = choose(found, 3, 3, 1, 0, False, draw())
     assert {one.pattern for one in scarce} == {A, B, A | B}, "patterns go before fillers used once"
 
 
