@@ -3,7 +3,7 @@
 Rows that were not asked about for that reason are failed rows, so that nothing that was paid for is lost.
 """
 
-from trust.config import AskingJobConfig
+from trust.config import JobConfig
 from trust.errors import JobStopped
 from trust.runs import Manifest, Plan, Run
 from trust.units import UnitStore
@@ -11,12 +11,12 @@ from trust.units import UnitStore
 REASON = "cost_limit"  # of the rows that were not asked about
 
 
-def share(limit: float | None, plan: Plan, run: Run, config: AskingJobConfig) -> float | None:
+def share(limit: float | None, plan: Plan, run: Run, config: JobConfig) -> float | None:
     """What one actor may still spend of `limit`, by the receipts of the run so far; None for no limit."""
     return None if limit is None else (limit - spent(plan, run, config)) / config.cluster.max_actors
 
 
-def spent(plan: Plan, run: Run, config: AskingJobConfig) -> float:
+def spent(plan: Plan, run: Run, config: JobConfig) -> float:
     """What the run has cost so far, by its receipts; 0 where it begins anew."""
     if config.overwrite:
         return 0.0
@@ -24,11 +24,15 @@ def spent(plan: Plan, run: Run, config: AskingJobConfig) -> float:
     return sum(receipt.totals.get("cost", 0.0) for receipt in store.receipts(sorted(store.finished())))
 
 
-def check(limit: float | None, manifest: Manifest) -> None:
-    """Raises JobStopped where rows were not asked about since the limit was reached."""
+def check(limit: float | None, manifest: Manifest, again: str = "retry_failed=true") -> None:
+    """Raises JobStopped where rows were not asked about since the limit was reached.
+
+    Args:
+        again: the words with which the job does them later.
+    """
     if unasked := manifest.totals.get(f"failed:{REASON}"):
         raise JobStopped(
             f"engine.cost_limit={limit or 0:g} is reached: {manifest.totals.get('cost', 0):.6g} is spent, and {unasked:.0f} "
-            "rows were not asked about. What is answered is kept: raise the limit and start again with retry_failed=true "
+            f"rows were not asked about. What is answered is kept: raise the limit and start again with {again} "
             "for the rest"
         )

@@ -106,7 +106,7 @@ def read(row: Row, rules: Rules) -> Reading:
     if docs is None:
         raise RowError("no_docs", "docs is null; a question without documents has an empty list", "docs")
     answers = [[alias for alias in aliases or [] if alias is not None] for aliases in row.get("answers") or []]
-    labels = _labels(docs, len(answers))
+    labels = checked_labels(docs, len(answers))
     answerable = _answerable(docs, labels, bool(answers))
     supported = None if answerable is None or labels is None else [any(column) for column in zip(*labels, strict=True)]
     if answers and answerable is not None and not docs:
@@ -159,8 +159,15 @@ def _classify(sentences: list[Sentence], language: str, rules: Rules) -> tuple[R
     return response, finding.phrase, finding.refusing
 
 
-def _labels(docs: list[dict[str, Any]], answers: int) -> list[list[int]] | None:
-    """`answers_found` of every document, checked; None where no document has any."""
+def checked_labels(docs: list[dict[str, Any]], answers: int) -> list[list[int]] | None:
+    """`answers_found` of every document, checked; None where no document has any.
+
+    Args:
+        answers: how many gold answers the row has; 0 where it does not say.
+
+    Raises:
+        RowError: they do not fit: some are missing, of another length, or neither 0 nor 1.
+    """
     labels = [doc.get("answers_found") for doc in docs]
     if all(label is None for label in labels):
         return None
