@@ -212,6 +212,39 @@ SCHEMAS: dict[str, pa.Schema] = {
             pa.field("withheld", pa.string()),
         ]
     ),
+    "corpus": pa.schema(
+        [
+            pa.field("doc_id", pa.string(), nullable=False),
+            pa.field("title", pa.string(), nullable=False),
+            pa.field("text", pa.string(), nullable=False),
+        ]
+    ),
+    "postings": pa.schema(
+        [
+            pa.field("shard", pa.int32(), nullable=False),
+            pa.field("term", pa.string(), nullable=False),
+            pa.field("df", pa.int32(), nullable=False),
+            pa.field("docs", pa.list_(pa.int32()), nullable=False),
+            pa.field("counts", pa.list_(pa.int32()), nullable=False),
+        ]
+    ),
+    "frequencies": pa.schema(
+        [
+            pa.field("term", pa.string(), nullable=False),
+            pa.field("shards", pa.string(), nullable=False),
+            pa.field("df", pa.int64(), nullable=False),
+        ]
+    ),
+    "hits": pa.schema(
+        [
+            pa.field("sample_id", pa.string(), nullable=False),
+            pa.field("method", pa.string(), nullable=False),
+            pa.field("doc_id", pa.string(), nullable=False),
+            pa.field("score", pa.float64(), nullable=False),
+            pa.field("part", pa.int32(), nullable=False),
+            pa.field("row", pa.int64(), nullable=False),
+        ]
+    ),
     "failed": pa.schema(
         [
             pa.field("job", pa.string(), nullable=False),
@@ -236,6 +269,10 @@ SORT_KEYS: dict[str, list[str]] = {
     "agreement": ["dimension", "metric", "level", "statistic"],
     "corrected": ["run", "model", "prompt", "value"],
     "rates": list(RATES_KEY),
+    "corpus": ["doc_id"],
+    "postings": ["shard", "term"],
+    "frequencies": ["term", "shards"],
+    "hits": ["sample_id", "method", "doc_id"],
     "failed": ["job", "row"],
 }
 
