@@ -8,7 +8,6 @@ from trust.align.card import write_card
 from trust.cli import main, say
 from trust.outcome import check_failed, print_counts
 from trust.retrieve.config import RetrieveConfig
-from trust.retrieve.corpus_job import with_repeats
 from trust.retrieve.job import run_retrieve
 from trust.runs import Run
 

@@ -73,6 +73,12 @@ _PAIR_KEY = [
     pa.field("split", pa.string(), nullable=False),
 ]
 
+_VECTOR_KEY = [
+    pa.field("id", pa.string(), nullable=False),
+    pa.field("part", pa.int32()),
+    pa.field("row", pa.int64()),
+]
+
 ASKED = pa.struct([("hash", pa.string()), ("role", pa.string()), ("sentence", pa.int32()), ("doc", pa.int32())])
 
 SAMPLE_TABLES = {  # tables that hold samples -> the job that makes them
@@ -235,6 +241,19 @@ SCHEMAS: dict[str, pa.Schema] = {
             pa.field("df", pa.int64(), nullable=False),
         ]
     ),
+    "embeddings": pa.schema(
+        [
+            *_VECTOR_KEY,
+            pa.field("vector", pa.list_(pa.float32()), nullable=False),
+        ]
+    ),
+    "token_embeddings": pa.schema(
+        [
+            *_VECTOR_KEY,
+            pa.field("tokens", pa.int32(), nullable=False),
+            pa.field("vectors", pa.list_(pa.float16()), nullable=False),
+        ]
+    ),
     "hits": pa.schema(
         [
             pa.field("sample_id", pa.string(), nullable=False),
@@ -272,6 +291,8 @@ SORT_KEYS: dict[str, list[str]] = {
     "corpus": ["doc_id"],
     "postings": ["shard", "term"],
     "frequencies": ["term", "shards"],
+    "embeddings": ["id"],
+    "token_embeddings": ["id"],
     "hits": ["sample_id", "method", "doc_id"],
     "failed": ["job", "row"],
 }

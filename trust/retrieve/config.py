@@ -3,10 +3,14 @@
 from dataclasses import dataclass, field
 
 from trust.align.rows import SampleSource
+from trust.ask.judges import JudgeConfig
+from trust.ask.none import NoneConfig
+from trust.ask.sentence import SentenceConfig
 from trust.config import JobConfig, one_of
 from trust.errors import ConfigError
+from trust.retrieve.late import LateOptions
 
-METHODS = ("bm25",)
+METHODS = ("bm25", "dense", "late")
 FUSIONS = ("average", "rrf")
 SCORINGS = ("lucene", "robertson", "atire")
 TABLES = ("samples", "seeds")
@@ -68,18 +72,36 @@ class RetrieverConfig:
     """Who retrieves.
 
     Attributes:
-        methods: one of `METHODS`, or several that are fused.
+        methods: one of `METHODS`, or several that are fused. `dense` takes the model of `judge.embed`.
+        fusion: of several: `average` of scores brought to 0 to 1, or `rrf`, reciprocal ranks; null where there is one.
+        depth: documents that each of several finds; null is `k`.
+        rrf_k: the constant of reciprocal ranks.
         bm25: how it counts words.
+        late: the model of late interaction.
     """
 
     methods: list[str] = field(default_factory=lambda: ["bm25"])
+    fusion: str | None = None
+    depth: int | None = None
+    rrf_k: float = 60
     bm25: Bm25Options = field(default_factory=Bm25Options)
+    late: LateOptions = field(default_factory=LateOptions)
 
     def __post_init__(self) -> None:
         for method in self.methods:
             one_of("retriever.methods", method, METHODS)
         if not self.methods or len(set(self.methods)) < len(self.methods):
             raise ConfigError(f"retriever.methods={self.methods}: name each once, at least one of {', '.join(METHODS)}")
+        if self.fusion is not None:
+            one_of("retriever.fusion", self.fusion, FUSIONS)
+        if (self.fusion is None) != (len(self.methods) == 1):
+            raise ConfigError(
+                f"retriever.fusion={self.fusion}: one method needs none, several need one of {', '.join(FUSIONS)}"
+            )
+        if self.depth is not None and (self.depth < 1 or len(self.methods) == 1):
+            raise ConfigError(f"retriever.depth={self.depth}: at least 1, and only where several methods are fused")
+        if self.rrf_k < 0:
+            raise ConfigError(f"retriever.rrf_k={self.rrf_k:g}: cannot be negative")
 
 
 @dataclass(kw_only=True)
@@ -90,19 +112,23 @@ class RetrieveConfig(SampleSource, JobConfig):
         k: documents of a question.
         corpus: where they come from.
         retriever: how they are found.
+        judge: of which `embed` gives the vectors of `dense`.
     """
 
     corpus: CorpusConfig
     k: int = 100
     retriever: RetrieverConfig = field(default_factory=RetrieverConfig)
+    judge: JudgeConfig = field(default_factory=lambda: JudgeConfig(entails=NoneConfig(), embed=SentenceConfig()))
 
     def __post_init__(self) -> None:
         super().__post_init__()
         one_of("from_table", self.from_table, TABLES)
         if self.k < 1:
             raise ConfigError(f"k={self.k}: must be at least 1")
+        if self.retriever.depth is not None and self.retriever.depth < self.k:
+            raise ConfigError(f"retriever.depth={self.retriever.depth}: at least k={self.k}")
 
     @property
     def depth(self) -> int:
         """Documents that each method finds of a question."""
-        return self.k
+        return self.retriever.depth or self.k

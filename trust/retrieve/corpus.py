@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trust.errors import RowError
-from trust.prepare.fields import text
+from trust.prepare.fields import text, wrong_type
 
 NAMES = {
     "id": ("id", "_id", "doc_id", "docid", "passage_id"),
@@ -32,13 +32,15 @@ def passage(row: Mapping[str, Any], columns: Mapping[str, str]) -> tuple[dict[st
     body = _column(row, "text", columns)
     if body is None:
         looked = columns.get("text") or ", ".join(NAMES["text"])
-        raise RowError("no_text", f"the passage has no text (looked for {looked}; corpus.columns.text names it)", "text")
+        raise RowError(
+            "no_text", f"the passage has no text (looked for {looked}; corpus.columns.text names it)", "text"
+        )
     body, title = text(body, "text"), text(_column(row, "title", columns) or "", "title")
     if not body.strip():
         raise RowError("no_text", "the passage's text is empty", "text")
     own = _column(row, "id", columns)
     if isinstance(own, bool) or not isinstance(own, str | int | None):
-        raise RowError("wrong_type", f"id is {type(own).__name__}; a text or a whole number is wanted", "id")
+        raise wrong_type(own, "a text or a whole number", "id")
     name = text(str(own), "id").strip() if own is not None else ""
     content = hashlib.sha256(f"{title}\n{body}".encode()).hexdigest()[:16]
     return {"doc_id": name or content, "title": title, "text": body}, bool(name)

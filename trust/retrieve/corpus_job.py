@@ -99,9 +99,7 @@ def _as_corpus() -> Iterator[None]:
 def _plan(config: RetrieveConfig, run: Run, identity: dict[str, Any]) -> Plan:
     cpus = config.cluster.actor_cpus or 1
     with _as_corpus():
-        files = planning.plan(
-            _data(config.corpus), run.storage, UNIT_ROWS, partial(on_cluster, config.cluster, cpus)
-        )
+        files = planning.plan(_data(config.corpus), run.storage, UNIT_ROWS, partial(on_cluster, config.cluster, cpus))
     for warning in files.warnings:
         log.warning("%s", warning)
     return Plan(

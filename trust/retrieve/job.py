@@ -1,6 +1,7 @@
 """`jobs.retrieve` from checked config to manifest: corpus, indexes, searches, and last each question with its documents."""
 
 from collections.abc import Callable
+from functools import partial
 
 from trust import cluster
 from trust.align.rows import check_target, source
@@ -8,11 +9,17 @@ from trust.execute import execute
 from trust.retrieve.bm25_job import search_bm25
 from trust.retrieve.config import RetrieveConfig
 from trust.retrieve.corpus_job import find_corpus, make_corpus
+from trust.retrieve.encode_job import backend
 from trust.retrieve.join_job import plan_retrieve
 from trust.retrieve.steps import Search
+from trust.retrieve.vector_job import search_vectors
 from trust.runs import Manifest, Run
 
-METHODS: dict[str, Callable[[Search], Manifest]] = {"bm25": search_bm25}
+METHODS: dict[str, Callable[[Search], Manifest]] = {
+    "bm25": search_bm25,
+    "dense": partial(search_vectors, method="dense"),
+    "late": partial(search_vectors, method="late"),
+}
 
 
 def run_retrieve(config: RetrieveConfig) -> tuple[Manifest, dict[str, Manifest]]:
@@ -40,3 +47,6 @@ def check(config: RetrieveConfig) -> None:
     check_target(config, "retrieve")
     source(config)
     find_corpus(config)
+    for method in config.retriever.methods:
+        if method != "bm25":
+            backend(config, method).preflight(Run.of(config).storage)

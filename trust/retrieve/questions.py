@@ -28,7 +28,9 @@ def search_units(found: list[list[dict[str, Any]]], questions: list[Unit]) -> li
     """
     return [
         Unit(
-            f"{number:05d}-{block.name}", {"parts": [part["path"] for part in group], "questions": block.source}, block.rows
+            f"{number:05d}-{block.name}",
+            {"parts": [part["path"] for part in group], "questions": block.source},
+            block.rows,
         )
         for number, group in enumerate(found)
         for block in questions

@@ -7,7 +7,9 @@ import pyarrow as pa
 
 from trust import tables
 
-Hit = tuple[float, str, int, int]  # minus the score, doc_id, part and row of the corpus: in this order the best come first
+Hit = tuple[
+    float, str, int, int
+]  # minus the score, doc_id, part and row of the corpus: in this order the best come first
 
 
 class Best:
