@@ -73,6 +73,12 @@ _PAIR_KEY = [
     pa.field("split", pa.string(), nullable=False),
 ]
 
+_VECTOR_KEY = [
+    pa.field("id", pa.string(), nullable=False),
+    pa.field("part", pa.int32()),
+    pa.field("row", pa.int64()),
+]
+
 ASKED = pa.struct([("hash", pa.string()), ("role", pa.string()), ("sentence", pa.int32()), ("doc", pa.int32())])
 
 SAMPLE_TABLES = {  # tables that hold samples -> the job that makes them
@@ -212,6 +218,52 @@ SCHEMAS: dict[str, pa.Schema] = {
             pa.field("withheld", pa.string()),
         ]
     ),
+    "corpus": pa.schema(
+        [
+            pa.field("doc_id", pa.string(), nullable=False),
+            pa.field("title", pa.string(), nullable=False),
+            pa.field("text", pa.string(), nullable=False),
+        ]
+    ),
+    "postings": pa.schema(
+        [
+            pa.field("shard", pa.int32(), nullable=False),
+            pa.field("term", pa.string(), nullable=False),
+            pa.field("df", pa.int32(), nullable=False),
+            pa.field("docs", pa.list_(pa.int32()), nullable=False),
+            pa.field("counts", pa.list_(pa.int32()), nullable=False),
+        ]
+    ),
+    "frequencies": pa.schema(
+        [
+            pa.field("term", pa.string(), nullable=False),
+            pa.field("shards", pa.string(), nullable=False),
+            pa.field("df", pa.int64(), nullable=False),
+        ]
+    ),
+    "embeddings": pa.schema(
+        [
+            *_VECTOR_KEY,
+            pa.field("vector", pa.list_(pa.float32()), nullable=False),
+        ]
+    ),
+    "token_embeddings": pa.schema(
+        [
+            *_VECTOR_KEY,
+            pa.field("tokens", pa.int32(), nullable=False),
+            pa.field("vectors", pa.list_(pa.float16()), nullable=False),
+        ]
+    ),
+    "hits": pa.schema(
+        [
+            pa.field("sample_id", pa.string(), nullable=False),
+            pa.field("method", pa.string(), nullable=False),
+            pa.field("doc_id", pa.string(), nullable=False),
+            pa.field("score", pa.float64(), nullable=False),
+            pa.field("part", pa.int32(), nullable=False),
+            pa.field("row", pa.int64(), nullable=False),
+        ]
+    ),
     "failed": pa.schema(
         [
             pa.field("job", pa.string(), nullable=False),
@@ -236,6 +288,12 @@ SORT_KEYS: dict[str, list[str]] = {
     "agreement": ["dimension", "metric", "level", "statistic"],
     "corrected": ["run", "model", "prompt", "value"],
     "rates": list(RATES_KEY),
+    "corpus": ["doc_id"],
+    "postings": ["shard", "term"],
+    "frequencies": ["term", "shards"],
+    "embeddings": ["id"],
+    "token_embeddings": ["id"],
+    "hits": ["sample_id", "method", "doc_id"],
     "failed": ["job", "row"],
 }
 
