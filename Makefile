@@ -1,5 +1,6 @@
 # make setup  installs a pinned CPU environment into .venv
 # make demo   runs the main line on the demo data, ending in a report
+# make build  builds training data from the demo's questions and corpus
 # make test   lint, types and the tests that fit in 25 minutes on 2 cores
 # make test-all  all tests that need no GPU
 # make bench  speed beside the published way, bare loops and bare vLLM; on an otherwise idle machine
@@ -8,7 +9,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUN ?= demo
 
-.PHONY: setup demo test test-all bench lint clean
+.PHONY: setup demo build test test-all bench lint clean
 
 setup: .venv/ready
 
@@ -27,6 +28,18 @@ demo: setup
 	$(BIN)/python -m jobs.prepare data=demo run=$(RUN)
 	$(BIN)/python -m jobs.respond model=smollm2 engine=cpu prompt=auto prompt.shots=1 sampling.max_tokens=64 run=$(RUN)
 	$(BIN)/python -m jobs.evaluate judge/entails=lexical run=$(RUN)
+
+build: setup
+	$(BIN)/python -m jobs.prepare data=demo_build run=build
+	$(BIN)/python -m jobs.curate run=build "exclude=[demo]" judge/embed=minilm_l6 judge/complete=smollm2 clustering.method=hdbscan clustering.min_cluster_size=4 clustering.noise=keep draw.at_least=1
+	$(BIN)/python -m jobs.retrieve from_run=build from_table=seeds run=build-found retriever=rrf judge/embed=minilm_l6 corpus.path=package://trust/demo/corpus.jsonl k=20
+	$(BIN)/python -m jobs.label from_run=build-found run=build-labelled judge/entails=lexical
+	$(BIN)/python -m jobs.recombine run=build-labelled variants.answerable=2 variants.unanswerable=1
+	$(BIN)/python -m jobs.positives run=build-labelled judge/entails=lexical judge/complete=smollm2 writing.tries=1 max_failed=1
+	$(BIN)/python -m jobs.positives from_run=build-labelled from_table=oracle run=build-oracle judge/entails=lexical judge/complete=smollm2 writing.tries=1 max_failed=1
+	$(BIN)/python -m jobs.respond from_run=build-labelled from_table=variants run=build-answers model=smollm2 sampling.max_tokens=48
+	$(BIN)/python -m jobs.negatives run=build-answers judge/entails=lexical
+	$(BIN)/python -m jobs.pair positives_run=build-labelled errors_run=build-answers sft_run=build-oracle run=build-pairs
 
 lint: setup
 	$(BIN)/ruff check .
