@@ -36,7 +36,7 @@ def check_failed(manifest: Manifest, run: Run, config: JobConfig) -> None:
 def _reasons(manifest: Manifest, run: Run) -> dict[str, int]:
     """The most frequent reasons of failed rows, from the reason columns alone."""
     found: Counter[str] = Counter()
-    for table in ("failed", "responses", "scores"):
+    for table in ("failed", "responses", "scores", "errors"):
         only_failed = None if table == "failed" else pc.field("status") == "failed"
         for part in manifest.tables.get(table, []):
             reasons = run.storage.read_table(run.path(part["path"]), ["reason"], only_failed)["reason"]

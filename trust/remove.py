@@ -18,6 +18,10 @@ READS: dict[str, tuple[str, ...]] = {  # job -> tables it may read of its run, i
     "negatives": ("responses",),
     "pair": (*SAMPLE_TABLES, "positives", "errors"),
 }
+EXPORTS = {
+    "negatives": ("export",),
+    "pair": ("hub", "hub/sft", "hub/dpo"),
+}  # job -> folders of what it writes for others
 MADE_LAST = (
     "summary.json",
     "summary.parquet",
@@ -81,6 +85,9 @@ def _remove_job(job: str, run: Run, keep: str = "") -> None:
         keep: a fingerprint whose units stay.
     """
     run.storage.delete(run.path(CARDS, f"{job}.json"))
+    for folder in EXPORTS.get(job, ()):
+        for name in run.storage.list_names(run.path(folder)):
+            run.storage.delete(run.path(folder, name))
     if manifest := run.manifest(job):
         run.storage.delete(run.path("manifests", f"{job}.json"))
         for part in [part for parts in manifest.tables.values() for part in parts]:
