@@ -16,11 +16,11 @@ READS: dict[str, tuple[str, ...]] = {  # job -> tables it may read of its run, i
     "cite": ("responses",),
     "evaluate": ("responses",),
     "negatives": ("responses",),
-    "pair": (*SAMPLE_TABLES, "positives", "errors"),
+    "pair": ("positives", "errors"),
 }
 EXPORTS = {
     "negatives": ("export",),
-    "pair": ("hub", "hub/sft", "hub/dpo"),
+    "pair": ("hub", "hub/sft", "hub/dpo", "audit"),
 }  # job -> folders of what it writes for others
 MADE_LAST = (
     "summary.json",
@@ -71,6 +71,9 @@ def _reads(job: str, manifest: Manifest | None) -> set[str]:
     tables = set(READS[job])
     if manifest is None:
         return tables
+    if job == "pair":  # of several runs
+        read = [table for table in READS[job] if manifest.config.get(f"{table}_run") == manifest.run]
+        return {*read, *(["positives"] if manifest.config.get("sft_run") == manifest.run else [])}
     if manifest.config.get("from_run") not in (None, manifest.run):
         return set()
     if (table := manifest.config.get("from_table")) is not None:
