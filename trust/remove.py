@@ -18,10 +18,10 @@ READS: dict[str, tuple[str, ...]] = {  # job -> tables it may read of its run, i
     "negatives": ("responses",),
     "pair": ("positives", "errors"),
 }
-EXPORTS = {
+EXPORTS = {  # job -> folders of what it writes for others
     "negatives": ("export",),
     "pair": ("hub", "hub/sft", "hub/dpo", "audit"),
-}  # job -> folders of what it writes for others
+}
 MADE_LAST = (
     "summary.json",
     "summary.parquet",
