@@ -16,7 +16,11 @@ READS: dict[str, tuple[str, ...]] = {  # job -> tables it may read of its run, i
     "cite": ("responses",),
     "evaluate": ("responses",),
     "negatives": ("responses",),
-    "pair": (*SAMPLE_TABLES, "positives", "errors"),
+    "pair": ("positives", "errors"),
+}
+EXPORTS = {  # job -> folders of what it writes for others
+    "negatives": ("export",),
+    "pair": ("hub", "hub/sft", "hub/dpo", "audit"),
 }
 MADE_LAST = (
     "summary.json",
@@ -67,6 +71,9 @@ def _reads(job: str, manifest: Manifest | None) -> set[str]:
     tables = set(READS[job])
     if manifest is None:
         return tables
+    if job == "pair":  # of several runs
+        read = [table for table in READS[job] if manifest.config.get(f"{table}_run") == manifest.run]
+        return {*read, *(["positives"] if manifest.config.get("sft_run") == manifest.run else [])}
     if manifest.config.get("from_run") not in (None, manifest.run):
         return set()
     if (table := manifest.config.get("from_table")) is not None:
@@ -81,6 +88,9 @@ def _remove_job(job: str, run: Run, keep: str = "") -> None:
         keep: a fingerprint whose units stay.
     """
     run.storage.delete(run.path(CARDS, f"{job}.json"))
+    for folder in EXPORTS.get(job, ()):
+        for name in run.storage.list_names(run.path(folder)):
+            run.storage.delete(run.path(folder, name))
     if manifest := run.manifest(job):
         run.storage.delete(run.path("manifests", f"{job}.json"))
         for part in [part for parts in manifest.tables.values() for part in parts]:

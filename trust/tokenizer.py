@@ -42,6 +42,16 @@ def encode(tokenizer: Any, messages: Messages | str, options: Mapping[str, Any])
     return list(_apply(tokenizer, messages, options, tokenize=True, return_dict=True)["input_ids"])
 
 
+def encode_dialogue(tokenizer: Any, messages: Messages, options: Mapping[str, Any]) -> list[int]:
+    """The tokens of chat messages that end with an answer, as a model is trained on them.
+
+    Raises:
+        AskFailed: `prompt_refused`.
+    """
+    how = {"tokenize": True, "return_dict": True, "add_generation_prompt": False}
+    return list(_apply(tokenizer, messages, options, **how)["input_ids"])
+
+
 def encode_behind(tokenizer: Any, context: str, continuation: str) -> tuple[list[int], int]:
     """The tokens of both as one text, and the index of the first that holds a character of the continuation, which is at least
     1: nothing comes before the first token of all. It is the number of tokens where there is none.
@@ -137,7 +147,7 @@ def _context(folder: str, revision: str | None, options: Mapping[str, Any]) -> i
 
 def _apply(tokenizer: Any, messages: Messages, options: Mapping[str, Any], **how: Any) -> Any:
     try:
-        return tokenizer.apply_chat_template(messages, add_generation_prompt=True, **how, **options)
+        return tokenizer.apply_chat_template(messages, **{"add_generation_prompt": True, **how}, **options)
     except Exception as error:  # templates are programs: they raise what they like
         said = " ".join(str(error).split())[:300] or type(error).__name__
         raise AskFailed("prompt_refused", f"the chat template refuses this prompt: {said}") from error

@@ -78,7 +78,7 @@ class TrustScore:
         reading = read(row, self._rules)
         statements = citations.read(reading, self._rules)
         correct, _ = await asyncio.gather(
-            self._correctness(reading, ask), citations.judge(reading, statements, ask, self._rules)
+            correctness_of(reading, ask, self._rules), citations.judge(reading, statements, ask, self._rules)
         )
         terms, values = basic.score(reading, self.choices)
         cited_terms, cited_values = citations.score(reading, statements, self._rules)
@@ -102,21 +102,6 @@ class TrustScore:
             stats |= {"empty_num": own.count("empty")} | citations.final_pooled(own)
         return stats
 
-    async def _correctness(self, reading: Reading, ask: Ask) -> "_Correct":
-        if reading.task == "em5":
-            listed = em5.read_list(reading, em5.read_items(reading, self._rules), self.choices)
-            terms, values = em5.score(reading, listed, self.choices)
-            gold = {reading.normal(alias, self.choices) for aliases in reading.answers for alias in aliases}
-            shown = [{"text": t, "correct": f in gold} for t, f in zip(listed.texts, listed.forms, strict=True)]
-            return _Correct(terms, values, listed.found, shown)
-        if reading.task == "em":
-            found = em.found(reading, self.choices)
-        elif reading.task == "cm":
-            found = await cm.found(reading, ask, self.choices)
-        else:
-            return _Correct({}, {}, None)
-        return _Correct(*correctness.share(reading, found), found)
-
 
 METRIC = TrustScore
 CONFIG = TrustScoreConfig
@@ -133,15 +118,41 @@ def resolve(options: Mapping[str, Any], read: Callable[[str], bytes], path: str)
 
 
 @dataclass(frozen=True)
-class _Correct:
+class Correct:
+    """How correct a response is.
+
+    Attributes:
+        terms, values: as in RowScore.
+        found: per gold answer, whether the response holds it; None where that is not known.
+        predictions: items of a list answer, for the trace.
+    """
+
     terms: dict[str, float]
     values: dict[str, float]
     found: list[bool] | None
     predictions: list[dict[str, Any]] | None = None
 
 
+async def correctness_of(reading: Reading, ask: Ask, rules: Rules) -> Correct:
+    """Answer correctness by the row's task; of task none nothing is known."""
+    choices = rules.choices
+    if reading.task == "em5":
+        listed = em5.read_list(reading, em5.read_items(reading, rules), choices)
+        terms, values = em5.score(reading, listed, choices)
+        gold = {reading.normal(alias, choices) for aliases in reading.answers for alias in aliases}
+        shown = [{"text": t, "correct": f in gold} for t, f in zip(listed.texts, listed.forms, strict=True)]
+        return Correct(terms, values, listed.found, shown)
+    if reading.task == "em":
+        found = em.found(reading, choices)
+    elif reading.task == "cm":
+        found = await cm.found(reading, ask, choices)
+    else:
+        return Correct({}, {}, None)
+    return Correct(*correctness.share(reading, found), found)
+
+
 def _trace(
-    reading: Reading, correct: _Correct, statements: list[citations.Statement], choices: Choices
+    reading: Reading, correct: Correct, statements: list[citations.Statement], choices: Choices
 ) -> dict[str, Any]:
     answers = []
     for index, aliases in enumerate(reading.answers):

@@ -4,7 +4,7 @@ Two readers: the published one (an opening bracket, then digits) and a strict on
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -39,6 +39,7 @@ _BLANKS = " \t\u00a0\u3000\u061c\u200e\u200f"
 _MARKER = regex.compile(r"\s*(?:(?:#{1,6}|>|[-–—*•‣▪◦·●○]|[(（]?\d{1,3}[.)）])\s+)?")
 _WORDS_MEET = regex.compile(r"[[\p{L}\p{N}]--[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}]]{2}", regex.V1)
 _TARGET = regex.compile(r"\(https?://[^\s)]*+\)")
+_TARGET_OR_NUMBER = regex.compile(rf"{_TARGET.pattern}|\d++")
 _LINK = rf"(?:{_TARGET.pattern})?"
 
 _UPSTREAM_NUMBER = re.compile(r"\[\d+")
@@ -110,6 +111,27 @@ def detach(text: str, styles: Sequence[str] = DEFAULT_STYLES) -> Detached:
         styles: bracket styles from `STYLES`.
     """
     return _detach(text, tuple(styles))
+
+
+def renumber(text: str, numbers: Mapping[int, int], styles: Sequence[str] = DEFAULT_STYLES) -> str:
+    """The text with other document numbers in its citations, and nothing else changed.
+
+    Args:
+        text: a response as written.
+        numbers: old number -> new one; a number that is not named stays. It must keep the order of the numbers, and all of
+            a range ("[1-3]") must stay neighbours.
+        styles: bracket styles from `STYLES`.
+    """
+
+    def other(match: "regex.Match[str]") -> str:
+        written = match.group()
+        return written if written.startswith("(") else str(numbers.get(_bounded(written), written))
+
+    pieces, done = [], 0
+    for place in detach(text, styles).places:
+        pieces += [text[done : place.start], _TARGET_OR_NUMBER.sub(other, text[place.start : place.end])]
+        done = place.end
+    return "".join([*pieces, text[done:]])
 
 
 def unread(text: str) -> list[str]:

@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from trust.text.citations import detach, read_upstream, remove_upstream, unread
+from trust.text.citations import detach, read_upstream, remove_upstream, renumber, unread
 
 
 def test_published_reading_and_its_residues() -> None:
@@ -95,3 +95,19 @@ def test_odd_texts_take_no_time(text: str) -> None:
     start = time.perf_counter()
     detach(text)
     assert time.perf_counter() - start < 2
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("Paris [3]. In 3 years [1, 3].", "Paris [2]. In 3 years [1, 2]."),
+        ("A [3-4] and 【3】 and [Document 4].", "A [2-3] and 【2】 and [Document 3]."),
+        ("A [1][3], [9].", "A [1][2], [9]."),
+        ("A ([3](https://x.org/3/4)).", "A ([2](https://x.org/3/4))."),
+        ("[a 3] [2019]", "[a 3] [2019]"),
+        ("٣ [٣].", "٣ [2]."),
+        ("", ""),
+    ],
+)
+def test_citations_get_other_numbers_and_nothing_else_changes(text: str, wanted: str) -> None:
+    assert renumber(text, {1: 1, 3: 2, 4: 3}) == wanted
