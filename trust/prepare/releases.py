@@ -14,7 +14,7 @@ from trust.errors import RowError
 from trust.prepare.fields import items, number, show, text, texts, wrong_type
 from trust.text.normalize import normalize
 
-SUB_QUESTIONS = "sub_questions"  # in context: a JSON list, one for each answer, null where a pair has none (trust.align.label)
+SUB_QUESTIONS = "sub_questions"  # in context: a JSON list, one for each answer, null where a pair has none
 _CITED = re.compile(r"\s*\[\d+\]")
 _TEMPLATE = re.compile(r"\{\{[^{}]*\}\}")
 _LINK = re.compile(r"\[\[|\]\]")
