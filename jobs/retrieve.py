@@ -6,21 +6,26 @@ by several of them together (hybrid, rrf). Writes the table samples with `docs`;
 
 from trust.align.card import write_card
 from trust.cli import main, say
+from trust.dry_run.retrieve import show_retrieve
 from trust.outcome import check_failed, print_counts
 from trust.retrieve.config import RetrieveConfig
-from trust.retrieve.job import run_retrieve
+from trust.retrieve.job import run_retrieve, with_steps
 from trust.runs import Run
 
 
 def retrieve(config: RetrieveConfig) -> None:
     """Retrieves; prints what became of passages and questions."""
-    manifest, made = run_retrieve(config)
+    if config.dry_run:
+        show_retrieve(config)
+        return
+    manifest, steps = run_retrieve(config)
     run = Run.of(config)
-    for name, part in made.items():
-        seconds = part.totals.get("unit_seconds", 0.0)
-        say(f"{name}: {part.rows} rows in {seconds:.1f} s of work")
+    for name, step in steps.items():
+        say(f"  {name}: {step.rows} rows, {step.totals.get('unit_seconds', 0.0):.1f} s of work")
     print_counts(manifest, run)
-    write_card(manifest, run)
+    none, fewer = (manifest.totals.get(f"questions_{key}", 0.0) for key in ("without_docs", "with_fewer_docs"))
+    say(f"  {none:.0f} questions got no document, {fewer:.0f} fewer than {config.k}")
+    write_card(with_steps(manifest, steps), run)
     check_failed(manifest, run, config)
 
 

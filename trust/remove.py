@@ -8,7 +8,10 @@ from trust.units import UnitStore
 READS: dict[str, tuple[str, ...]] = {  # job -> tables it may read of its run, in the order in which they are made
     "prepare": (),
     "curate": ("samples",),
-    "retrieve": ("samples", "seeds"),
+    **dict.fromkeys(
+        ("frequencies", "search_bm25", "encode_dense", "search_dense", "encode_late", "search_late", "retrieve"),
+        ("samples", "seeds"),
+    ),
     "label": ("samples", "seeds"),
     "recombine": ("samples", "seeds"),
     "positives": tuple(SAMPLE_TABLES),

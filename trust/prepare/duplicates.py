@@ -134,11 +134,12 @@ def _renamed(content: pa.Table, repeats: list[Repeat]) -> pa.Table:
 def _failed(key: dict[str, Any], repeat: Repeat, job: str, table: str) -> dict[str, Any]:
     name = ", ".join(f"{column}={value}" for column, value in key.items())
     how = "the same in every column" if repeat.same else "with other content"
-    others = "their ids must differ (data.columns.id names the column), or take the row out"
+    column = "corpus.columns.id" if table == "corpus" else "data.columns.id"
+    others = f"their ids must differ ({column} names the column), or take the row out"
     return {
         "job": job,
         "row": f"{'|'.join(str(value) for value in key.values())}#{repeat.occurrence}",
-        "field": "sample_id",
+        "field": SORT_KEYS[table][0],
         "reason": "duplicate",
         "detail": f"row number {repeat.occurrence} of {table} with the key {name}, {how}: {others}",
     }

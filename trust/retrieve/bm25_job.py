@@ -32,14 +32,23 @@ def index_run(search: Search) -> Run:
     return side_run(search.config, f"{search.corpus.name}-bm25-", _identity(search.config.retriever.bm25))
 
 
-def search_bm25(search: Search) -> Manifest:
-    """Leaves the best documents of each question in the table `hits`; indexes first, where no run before has."""
+def search_bm25(search: Search) -> dict[str, Manifest]:
+    """Leaves the best documents of each question in the table `hits`; indexes first, where no run before has.
+
+    Returns:
+        Job -> its manifest.
+    """
     index = index_run(search)
-    manifest = index.manifest("index") or execute_aside(_plan_index(search), index, search.config)
+    made = index.manifest("index") or execute_aside(_plan_index(search), index, search.config)
     found = groups(index.parts("postings"))
     frequencies = execute_step(_plan_frequencies(search, index, found), search.run, search.config)
-    statistics = Statistics(manifest.counts["ok"], round(manifest.totals["tokens"]))
-    return execute_step(_plan_search(search, index, found, statistics, frequencies), search.run, search.config)
+    statistics = Statistics(made.counts["ok"], round(made.totals["tokens"]))
+    plan = _plan_search(search, index, found, statistics, frequencies)
+    return {
+        "index": made,
+        "frequencies": frequencies,
+        "search_bm25": execute_step(plan, search.run, search.config),
+    }
 
 
 def _identity(options: Bm25Options) -> dict[str, Any]:

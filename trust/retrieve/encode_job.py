@@ -37,18 +37,18 @@ def vector_run(search: Search, method: str) -> Run:
     return side_run(search.config, f"{search.corpus.name}-{method}-", _model(search, method))
 
 
-def encode_corpus(search: Search, method: str) -> Run:
+def encode_corpus(search: Search, method: str) -> tuple[Run, Manifest]:
     """The vectors of the corpus, made now where no run before has."""
     run = vector_run(search, method)
-    if run.manifest("encode") is None:
-        numbers = {part["path"]: number for number, part in enumerate(search.corpus_parts)}
-        units = [
-            Unit(unit.name, unit.source | {"part": numbers[unit.source["path"]]}, unit.rows)
-            for unit in row_units(search.corpus_parts, None, UNIT_ROWS)
-        ]
-        identity = {"corpus": search.corpus.name} | _model(search, method)
-        execute_aside(_plan(search, method, "encode", units, identity), run, search.config)
-    return run
+    if made := run.manifest("encode"):
+        return run, made
+    numbers = {part["path"]: number for number, part in enumerate(search.corpus_parts)}
+    units = [
+        Unit(unit.name, unit.source | {"part": numbers[unit.source["path"]]}, unit.rows)
+        for unit in row_units(search.corpus_parts, None, UNIT_ROWS)
+    ]
+    identity = {"corpus": search.corpus.name} | _model(search, method)
+    return run, execute_aside(_plan(search, method, "encode", units, identity), run, search.config)
 
 
 def encode_questions(search: Search, method: str) -> Manifest:

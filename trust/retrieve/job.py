@@ -1,6 +1,7 @@
 """`jobs.retrieve` from checked config to manifest: corpus, indexes, searches, and last each question with its documents."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from trust import cluster
@@ -8,14 +9,14 @@ from trust.align.rows import check_target, source
 from trust.execute import execute
 from trust.retrieve.bm25_job import search_bm25
 from trust.retrieve.config import RetrieveConfig
-from trust.retrieve.corpus_job import find_corpus, make_corpus
+from trust.retrieve.corpus_job import find_corpus, make_corpus, with_repeats
 from trust.retrieve.encode_job import backend
 from trust.retrieve.join_job import plan_retrieve
 from trust.retrieve.steps import Search
 from trust.retrieve.vector_job import search_vectors
 from trust.runs import Manifest, Run
 
-METHODS: dict[str, Callable[[Search], Manifest]] = {
+METHODS: dict[str, Callable[[Search], dict[str, Manifest]]] = {
     "bm25": search_bm25,
     "dense": partial(search_vectors, method="dense"),
     "late": partial(search_vectors, method="late"),
@@ -26,7 +27,7 @@ def run_retrieve(config: RetrieveConfig) -> tuple[Manifest, dict[str, Manifest]]
     """The table `samples` of the run: the rows of `from_run`, each with the `k` documents that fit its question best.
 
     Returns:
-        The manifest, and those of the corpus and of each search.
+        The manifest, and those of the jobs before it, by their names.
 
     Raises:
         PreflightError: no samples, no corpus, no model, no room; the run holds samples of another job.
@@ -38,8 +39,11 @@ def run_retrieve(config: RetrieveConfig) -> tuple[Manifest, dict[str, Manifest]]
     cluster.connect(config.cluster)
     corpus, read = make_corpus(config)
     search = Search(config, run, corpus, *source(config))
-    searches = {method: METHODS[method](search) for method in config.retriever.methods}
-    return execute(plan_retrieve(search, searches), run, config), {"corpus": read, **searches}
+    steps = {"corpus": read}
+    for method in config.retriever.methods:
+        steps |= METHODS[method](search)
+    searches = {method: steps[f"search_{method}"] for method in config.retriever.methods}
+    return execute(plan_retrieve(search, searches), run, config), steps
 
 
 def check(config: RetrieveConfig) -> None:
@@ -50,3 +54,16 @@ def check(config: RetrieveConfig) -> None:
     for method in config.retriever.methods:
         if method != "bm25":
             backend(config, method).preflight(Run.of(config).storage)
+
+
+def with_steps(manifest: Manifest, steps: dict[str, Manifest]) -> Manifest:
+    """The manifest for a card that also tells rows and seconds of work of the jobs before, and what was no passage."""
+    told = dict(manifest.totals)
+    for name, step in steps.items():
+        told |= {f"{name}_rows": float(step.rows), f"{name}_seconds": step.totals.get("unit_seconds", 0.0)}
+    told |= {
+        f"corpus_{key.replace(':', '_')}": value
+        for key, value in with_repeats(steps["corpus"]).totals.items()
+        if key.startswith("failed:")
+    }
+    return replace(manifest, totals=told)

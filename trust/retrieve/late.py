@@ -2,6 +2,7 @@
 `sentence_transformers.MultiVectorEncoder` reads (ColBERT, PyLate, its own).
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,7 +12,8 @@ import numpy as np
 
 from trust import config as configs
 from trust import models
-from trust.errors import ConfigError, RowError
+from trust.ask.modules import read_file
+from trust.errors import ConfigError, PreflightError, RowError
 from trust.fingerprint import fingerprint
 from trust.storage import Storage
 
@@ -44,7 +46,13 @@ class LateOptions:
             raise ConfigError(f"retriever.late.batch_size={self.batch_size}: must be at least 1")
 
     def preflight(self, storage: Storage) -> None:
+        """Whether there is such a model, made for late interaction. Raises PreflightError."""
         self.revision = models.preflight(self.model, self.revision, storage)
+        if not _made_for_it(self.model, self.revision, storage):
+            raise PreflightError(
+                f"retriever.late.model={self.model}: no multi-vector encoder (ColBERT, PyLate or sentence-transformers): the "
+                "library would put a layer of random weights behind it"
+            )
 
     def fingerprint(self, storage: Storage) -> str:
         """Identity of the vectors."""
@@ -143,6 +151,16 @@ def maxsim(question: np.ndarray, passage: np.ndarray) -> float:
         question, passage: vectors of their tokens, shape (tokens, width).
     """
     return float(np.einsum("qw,pw->qp", question.astype(np.float64), passage.astype(np.float64)).max(axis=1).sum())
+
+
+def _made_for_it(model: str, revision: str | None, storage: Storage) -> bool:
+    """Whether a model says of itself that it gives a vector a token."""
+    own, base = (
+        json.loads(read_file(model, name, revision, storage) or b"{}")
+        for name in ("config_sentence_transformers.json", "config.json")
+    )
+    named = any(name == "HF_ColBERT" or name.endswith("ForRetrieval") for name in base.get("architectures") or ())
+    return named or own.get("model_type") in ("MultiVectorEncoder", "ColBERT") or "query_prefix" in own
 
 
 def _checked(vectors: np.ndarray) -> np.ndarray | RowError:

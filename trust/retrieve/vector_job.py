@@ -21,11 +21,16 @@ from trust.units import Unit, UnitResult
 _BLOCK = {"dense": 8192, "late": 1024}  # passages that are compared at a time
 
 
-def search_vectors(search: Search, method: str) -> Manifest:
-    """Leaves the best documents of each question in the table `hits`; encodes first what no run before has."""
-    corpus = encode_corpus(search, method)
+def search_vectors(search: Search, method: str) -> dict[str, Manifest]:
+    """Leaves the best documents of each question in the table `hits`; encodes first what no run before has.
+
+    Returns:
+        Job -> its manifest.
+    """
+    corpus, made = encode_corpus(search, method)
     questions = encode_questions(search, method)
-    return execute_step(_plan(search, method, corpus, questions), search.run, search.config)
+    hits = execute_step(_plan(search, method, corpus, questions), search.run, search.config)
+    return {f"encode_{method}_corpus": made, f"encode_{method}": questions, f"search_{method}": hits}
 
 
 def _plan(search: Search, method: str, corpus: Run, questions: Manifest) -> Plan:
