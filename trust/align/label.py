@@ -24,11 +24,11 @@ from trust.compat import choices
 from trust.errors import RowError
 from trust.metrics.citations import as_premise
 from trust.metrics.response import TASKS
+from trust.prepare.releases import SUB_QUESTIONS
 from trust.text.languages import base_language
 from trust.text.matching import contains
 from trust.text.normalize import has_content, normalize, normalize_answer
 
-SUB_QUESTIONS = "sub_questions"  # in `context`: a JSON list of texts or null, one a gold answer
 CLAIMS_BY = "claims_by"  # in `meta` of a row whose claims a model wrote: which one
 COUNTS = (
     "pairs",  # of a document and a gold answer
