@@ -240,7 +240,7 @@ def test_nothing_starts_without_corpus_questions_or_passages(root: Path, tmp_pat
         retrieve(config(root, "x", f"corpus.path={tmp_path}/none"))
     with pytest.raises(PreflightError, match="run=nobody has no finished samples table"):
         retrieve(config(root, "x", "from_run=nobody"))
-    with pytest.raises(PreflightError, match="run=demo holds the samples of jobs.prepare already"):
+    with pytest.raises(PreflightError, match=r"run=demo holds the samples of jobs\.prepare already"):
         retrieve(config(root, "demo"))
     (tmp_path / "empty.jsonl").write_text('{"id": "1"}\n')
     with pytest.raises(JobStopped, match="none of its 1 rows is a passage"):
