@@ -172,7 +172,8 @@ def test_three_ways_averaged_and_two_by_rank(root: Path, tmp_path: Path) -> None
     assert [score for _, score in late[QUESTIONS[0]]] == pytest.approx([score for _, score in right], abs=0.02)
 
     ways = [
-        dict(found(root, name, *words, f"retriever={name}", "k=80")[QUESTIONS[0]]) for name in ("bm25", "dense", "late")
+        dict(found(root, f"all_{name}", *words, f"retriever={name}", "k=80")[QUESTIONS[0]])
+        for name in ("bm25", "dense", "late")
     ]
     hybrid = found(root, "hybrid", "retriever=hybrid", "retriever.depth=80", *words)[QUESTIONS[0]]
     low, high = [min(way.values()) for way in ways], [max(way.values()) for way in ways]
@@ -240,7 +241,7 @@ def test_nothing_starts_without_corpus_questions_or_passages(root: Path, tmp_pat
         retrieve(config(root, "x", f"corpus.path={tmp_path}/none"))
     with pytest.raises(PreflightError, match="run=nobody has no finished samples table"):
         retrieve(config(root, "x", "from_run=nobody"))
-    with pytest.raises(PreflightError, match="run=demo holds the samples of jobs.prepare already"):
+    with pytest.raises(PreflightError, match=r"run=demo holds the samples of jobs.prepare already"):
         retrieve(config(root, "demo"))
     (tmp_path / "empty.jsonl").write_text('{"id": "1"}\n')
     with pytest.raises(JobStopped, match="none of its 1 rows is a passage"):
