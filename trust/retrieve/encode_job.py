@@ -81,7 +81,7 @@ def _plan(search: Search, method: str, job: str, units: list[Unit], identity: di
         config=plain(config),
         cpus=cpus,
         gpus=gpus,
-        rows_in_flight=256,
+        rows_in_flight=1 if method == "late" else 256,  # the runner of asks fills its batches from many units
     )
 
 
@@ -92,6 +92,7 @@ class EncodeWorker:
         self._storage = open_storage(config["root"], config["storage"])
         self._job, self._method = config["job"], config["method"]
         self._late: LateEncoder | None = None
+        self._alone = asyncio.Lock()  # two batches at once would only share the model's CPUs or GPU
         if self._method == "late":
             self._late = LateEncoder(build(LateOptions, config["model"]), self._storage, config["cpus"])
         else:
@@ -128,7 +129,8 @@ class EncodeWorker:
     async def _encode(self, texts: list[str], questions: bool, ledger: Ledger) -> list[Any]:
         """A vector a text (dense) or one a token (late), or the RowError that says why there is none."""
         if self._late is not None:
-            return await asyncio.to_thread(self._late.encode, texts, questions)
+            async with self._alone:
+                return await asyncio.to_thread(self._late.encode, texts, questions)
         asks = [self._runner.ask_for("", ledger) for _ in texts]
         return await asyncio.gather(*(_embed(ask, text) for ask, text in zip(asks, texts, strict=True)))
 

@@ -65,7 +65,8 @@ class Block:
     """
 
     def __init__(self, ids: pa.Array | pa.ChunkedArray, part: int | np.ndarray, row: int | np.ndarray) -> None:
-        self._ids, self._part, self._row = ids, part, row
+        self._ids = ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
+        self._part, self._row = part, row
 
     def ids(self, rows: np.ndarray) -> list[str]:
         return list(self._ids.take(pa.array(rows)).to_pylist())
