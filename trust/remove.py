@@ -7,7 +7,11 @@ from trust.units import UnitStore
 
 READS: dict[str, tuple[str, ...]] = {  # job -> tables it may read of its run, in the order in which they are made
     "prepare": (),
-    "curate": ("samples",),
+    "embed_questions": ("samples",),
+    "cluster_questions": ("question_vectors",),
+    "rate_clusters": ("samples", "clustered"),
+    "select_seeds": ("clustered", "clusters"),
+    "curate": ("samples", "selection"),
     "retrieve": ("samples", "seeds"),
     "label": ("samples", "seeds"),
     "recombine": ("samples", "seeds"),
@@ -18,6 +22,13 @@ READS: dict[str, tuple[str, ...]] = {  # job -> tables it may read of its run, i
     "negatives": ("responses",),
     "pair": (*SAMPLE_TABLES, "positives", "errors"),
 }
+OWN = (
+    "question_vectors",
+    "clustered",
+    "clusters",
+    "selection",
+)  # read of the run itself, wherever its samples come from
+DRAWN = {"curate": ("clusters.svg",)}  # job -> what it draws
 MADE_LAST = (
     "summary.json",
     "summary.parquet",
@@ -68,7 +79,7 @@ def _reads(job: str, manifest: Manifest | None) -> set[str]:
     if manifest is None:
         return tables
     if manifest.config.get("from_run") not in (None, manifest.run):
-        return set()
+        return tables & set(OWN)
     if (table := manifest.config.get("from_table")) is not None:
         tables = tables - set(SAMPLE_TABLES) | {table}
     return tables
@@ -80,7 +91,8 @@ def _remove_job(job: str, run: Run, keep: str = "") -> None:
     Args:
         keep: a fingerprint whose units stay.
     """
-    run.storage.delete(run.path(CARDS, f"{job}.json"))
+    for path in (run.path(CARDS, f"{job}.json"), *map(run.path, DRAWN.get(job, ()))):
+        run.storage.delete(path)
     if manifest := run.manifest(job):
         run.storage.delete(run.path("manifests", f"{job}.json"))
         for part in [part for parts in manifest.tables.values() for part in parts]:
