@@ -1,7 +1,7 @@
 """Clusters of vectors: as published UMAP to two dimensions, then DBSCAN on the projection; or HDBSCAN on the vectors.
 
-Source: facts.md B3 [TA-C seed_samples]. The published code gives neither a seed; here both steps are the same for the same vectors
-in the same order (on machines of one kind: UMAP's layout follows the last digits of its sums).
+Source: facts.md B3 [TA-C seed_samples]. The published code seeds neither; here both steps are the same for the same vectors in
+the same order (on machines of one kind: UMAP's layout follows the last digits of its sums).
 """
 
 import warnings

@@ -21,7 +21,7 @@ S = TypeVar("S", bound=Hashable)
 
 LOW, HIGH = 1, 7  # of the demand for knowledge
 _BLOCK = 1024
-_WORDS = {word: number for number, word in enumerate("zero one two three four five six seven eight nine ten".split())}
+_WORDS = {word: number for number, word in enumerate(("one", "two", "three", "four", "five", "six", "seven"), start=1)}
 _TASK = (
     "The questions below were put into one group because they are alike. Say what they have in common, as one topic of a few "
     "words, and how much the answers demand of external knowledge, as one whole number from 1 (common sense will do) to 7 "
@@ -30,7 +30,7 @@ _TASK = (
 )
 _SCHEMA = {
     "type": "object",
-    "properties": {"topic": {"type": "string"}, "demand": {"type": "integer", "minimum": LOW, "maximum": HIGH}},
+    "properties": {"topic": {"type": "string"}, "demand": {"type": "integer", "enum": [*range(LOW, HIGH + 1)]}},
     "required": ["topic", "demand"],
     "additionalProperties": False,
 }

@@ -58,8 +58,8 @@ class DrawOptions:
         size: how many; null takes all.
         at_least: demand for knowledge from which a cluster is kept, 1 to 7; null: 4 as in the paper, with compat=upstream 1: the
             released code has no threshold.
-        by: strata, of which as many are drawn as is their share: `demand`, `dataset`, `language`, `task`, or a column of one's own
-            (`meta`); null: `demand` where clusters are rated, else one stratum.
+        by: strata, of which as many are drawn as is their share: `demand`, `dataset`, `language`, `task`, or a column of one's
+            own (`meta`); null: `demand` where clusters are rated, else one stratum.
         seed: of the draw.
     """
 
@@ -108,6 +108,8 @@ class CurateConfig(SampleSource, AskingJobConfig):
         if self.draw.at_least is not None and not self.clusters:
             raise ConfigError("draw.at_least: clustering.method=skip rates no demand")
         self.judge = self.judge.only((["embed"] if self.embeds else []) + (["complete"] if self.clusters else []))
+        if self.clusters:
+            self.judge.complete = replace(self.judge.complete, logprobs=False)  # ratings are read, not weighed
 
     @property
     def clusters(self) -> bool:
@@ -177,8 +179,8 @@ def _spread(config: CurateConfig) -> Any:
 
 
 def _step(plan: Plan, run: Run, config: CurateConfig, retry_failed: bool = False) -> Manifest:
-    """Executes a job in front of `curate`. `overwrite=true` does not repeat what this very config has left: killed in a later step
-    and started again with the same words, a run goes on there."""
+    """Executes a job in front of `curate`. `overwrite=true` does not repeat what this very config has left: killed in a later
+    step and started again with the same words, a run goes on there."""
     before = run.manifest(plan.job)
     done = before is not None and before.fingerprint == plan.fingerprint
     return execute(plan, run, replace(config, overwrite=config.overwrite and not done), retry_failed)

@@ -48,13 +48,13 @@ def draw(points: list[dict[str, Any]], clusters: list[dict[str, Any]], rows: int
             by_cluster.setdefault(point["cluster"], []).append((point["x"], point["y"]))
         size = max(6.0, min(36.0, 9000 / max(1, len(points))))
         for number, places in sorted(by_cluster.items()):
-            x, y = zip(*places, strict=True)
+            x, y = ([place[axis] for place in places] for axis in (0, 1))
             colour = _NOISE if number == NOISE else colormaps["tab20"](number % 20)
             axes.scatter(x, y, s=size, color=[colour], alpha=0.75, linewidths=0)
         for cluster in sorted(clusters, key=lambda one: (-one["rows"], one["cluster"]))[:_NAMED]:
             if places := by_cluster.get(cluster["cluster"], []):
-                x, y = (sorted(place[axis] for place in places)[len(places) // 2] for axis in (0, 1))
-                axes.text(x, y, _name(cluster), ha="center", va="center", fontsize=8, bbox=_box())
+                middle_x, middle_y = (sorted(place[axis] for place in places)[len(places) // 2] for axis in (0, 1))
+                axes.text(middle_x, middle_y, _name(cluster), ha="center", va="center", fontsize=8, bbox=_box())
         axes.set_xticks([])
         axes.set_yticks([])
         axes.margins(0.08)
