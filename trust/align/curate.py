@@ -34,7 +34,7 @@ _SCHEMA = {
     "required": ["topic", "demand"],
     "additionalProperties": False,
 }
-_LINE = re.compile(r"(?im)^\W*(topic|demand)\w*(?:[ _]value)?\W*?[:=]\s*(.*?)\W*$")
+_LINE = re.compile(r"""(?im)^\W*(topic|demand)\w*(?:[ _]value)?\W*?[:=][\s*_"'`]*(.*?)[\s*_.,"'`]*$""")
 _RATING = re.compile(r"([a-z]+|\d+(?:\.\d+)?)(?:\s*(?:/|out of)\s*7)?")
 _FIRST_DIGIT = re.compile(r"(?is)demand\w*\D*?(\d)")
 
