@@ -196,4 +196,5 @@ def check(config: CurateConfig, run: Run) -> None:
 
 def clusters(run: Run) -> list[dict[str, Any]]:
     """Rows of the table `clusters`, by number: some hundreds at most."""
-    return [row for part in run.parts("clusters") for row in run.storage.read_table(part["path"]).to_pylist()]
+    rows = [row for part in run.parts("clusters") for row in run.storage.read_table(part["path"]).to_pylist()]
+    return sorted(rows, key=lambda row: row["cluster"])
