@@ -31,7 +31,7 @@ demo: setup
 
 build: setup
 	$(BIN)/python -m jobs.prepare data=demo_build run=build
-	$(BIN)/python -m jobs.curate run=build "exclude=[demo]" judge/embed=minilm_l6 judge/complete=smollm2 clustering.method=hdbscan clustering.min_cluster_size=4 clustering.noise=keep draw.at_least=1
+	$(BIN)/python -m jobs.curate run=build judge/embed=minilm_l6 judge/complete=smollm2 "exclude=[package://trust/demo/em.jsonl,package://trust/demo/em5.jsonl,package://trust/demo/cm.jsonl]" clustering.method=hdbscan clustering.min_cluster_size=4 clustering.noise=keep draw.at_least=1
 	$(BIN)/python -m jobs.retrieve from_run=build from_table=seeds run=build-found retriever=rrf judge/embed=minilm_l6 corpus.path=package://trust/demo/corpus.jsonl k=20
 	$(BIN)/python -m jobs.label from_run=build-found run=build-labelled judge/entails=lexical
 	$(BIN)/python -m jobs.recombine run=build-labelled variants.answerable=2 variants.unanswerable=1

@@ -7,7 +7,11 @@ from trust.units import UnitStore
 
 READS: dict[str, tuple[str, ...]] = {  # job -> tables it may read of its run, in the order in which they are made
     "prepare": (),
-    "curate": ("samples",),
+    "embed_questions": ("samples",),
+    "cluster_questions": ("question_vectors",),
+    "rate_clusters": ("samples", "clustered"),
+    "select_seeds": ("clustered", "clusters"),
+    "curate": ("samples", "selection"),
     **dict.fromkeys(
         ("frequencies", "search_bm25", "encode_dense", "search_dense", "encode_late", "search_late", "retrieve"),
         ("samples", "seeds"),
@@ -25,6 +29,13 @@ EXPORTS = {  # job -> folders of what it writes for others
     "negatives": ("export",),
     "pair": ("hub", "hub/sft", "hub/dpo", "audit"),
 }
+OWN = (
+    "question_vectors",
+    "clustered",
+    "clusters",
+    "selection",
+)  # read of the run itself, wherever its samples come from
+DRAWN = {"curate": ("clusters.svg",)}  # job -> what it draws
 MADE_LAST = (
     "summary.json",
     "summary.parquet",
@@ -78,7 +89,7 @@ def _reads(job: str, manifest: Manifest | None) -> set[str]:
         read = [table for table in READS[job] if manifest.config.get(f"{table}_run") == manifest.run]
         return {*read, *(["positives"] if manifest.config.get("sft_run") == manifest.run else [])}
     if manifest.config.get("from_run") not in (None, manifest.run):
-        return set()
+        return tables & set(OWN)
     if (table := manifest.config.get("from_table")) is not None:
         tables = tables - set(SAMPLE_TABLES) | {table}
     return tables
@@ -90,7 +101,8 @@ def _remove_job(job: str, run: Run, keep: str = "") -> None:
     Args:
         keep: a fingerprint whose units stay.
     """
-    run.storage.delete(run.path(CARDS, f"{job}.json"))
+    for path in (run.path(CARDS, f"{job}.json"), *map(run.path, DRAWN.get(job, ()))):
+        run.storage.delete(path)
     for folder in EXPORTS.get(job, ()):
         for name in run.storage.list_names(run.path(folder)):
             run.storage.delete(run.path(folder, name))

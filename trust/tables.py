@@ -146,6 +146,44 @@ SCHEMAS: dict[str, pa.Schema] = {
             pa.field("severity", pa.float64()),
         ]
     ),
+    "question_vectors": pa.schema(
+        [
+            pa.field("evaluation", pa.string(), nullable=False),
+            pa.field("sample_id", pa.string(), nullable=False),
+            pa.field("key", pa.string()),
+            pa.field("stratum", pa.string()),
+            pa.field("vector", pa.list_(pa.float32())),
+            *_OUTCOME,
+        ]
+    ),
+    "clustered": pa.schema(
+        [
+            pa.field("sample_id", pa.string(), nullable=False),
+            pa.field("stratum", pa.string()),
+            pa.field("cluster", pa.int32()),
+            pa.field("x", pa.float64()),
+            pa.field("y", pa.float64()),
+            *_OUTCOME,
+        ]
+    ),
+    "clusters": pa.schema(
+        [
+            pa.field("cluster", pa.int32(), nullable=False),
+            pa.field("rows", pa.int64(), nullable=False),
+            pa.field("topic", pa.string()),
+            pa.field("demand", pa.float64()),
+            *_OUTCOME,
+        ]
+    ),
+    "selection": pa.schema(
+        [
+            pa.field("sample_id", pa.string(), nullable=False),
+            pa.field("cluster", pa.int32()),
+            pa.field("topic", pa.string()),
+            pa.field("demand", pa.float64()),
+            *_OUTCOME,
+        ]
+    ),
     "scores": pa.schema(
         [
             *_RESPONSE_KEY,
@@ -281,6 +319,9 @@ SORT_KEYS: dict[str, list[str]] = {
     **{key: ["sample_id"] for key in SAMPLE_TABLES},
     **{key: ["sample_id", "model", "prompt", "draw"] for key in ("responses", "positives", "errors")},
     **{key: ["pair_id"] for key in ("sft", "pairs")},
+    **{key: ["sample_id"] for key in ("clustered", "selection")},
+    "question_vectors": ["evaluation", "sample_id"],
+    "clusters": ["cluster"],
     "scores": ["sample_id", "model", "prompt", "draw", "metric"],
     "verdicts": ["sample_id", "judge", "hash"],
     "setup": ["metric"],

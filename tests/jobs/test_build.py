@@ -50,7 +50,7 @@ _LABEL = re.compile(r"^\[(Answer Label|Claim) (\d+)\]: (.*)$", re.M)
 
 def commands(readme: str) -> list[list[str]]:
     """The words of the README's commands, in order."""
-    section = readme.split("## Build data to align with")[1].split("\n## ")[0]
+    section = readme.split("## Build data to align with")[1].split("\n## ", maxsplit=1)[0]
     block = section.split("```\n")[1].replace("\\\n", " ")
     return [shlex.split(line, comments=True)[2:] for line in block.splitlines() if line.startswith("python -m ")]
 
@@ -75,7 +75,11 @@ def test_the_chain_on_s3(repo: Path, s3: str, s3_server: str, capsys: pytest.Cap
     root = f"{s3}/runs"
     where = ["storage=s3", f"storage.root={root}", f"storage.endpoint={s3_server}"]
     with FakeEndpoint(said) as fake:
-        writer = ["judge/complete=openai", f"judge.complete.engine.base_url={fake.url}", "judge.complete.model.path=gpt"]
+        writer = [
+            "judge/complete=openai",
+            f"judge.complete.engine.base_url={fake.url}",
+            "judge.complete.model.path=gpt",
+        ]
         server = ["engine=openai", f"engine.base_url={fake.url}", "model=served", "model.path=gpt"]
         for module, *words in commands((repo / "README.md").read_text()):
             name = module.removeprefix("jobs.")
@@ -84,7 +88,10 @@ def test_the_chain_on_s3(repo: Path, s3: str, s3_server: str, capsys: pytest.Cap
             job, schema = JOBS[name]
             job(load(name, schema, [*told, *where]))
     storage = Storage(s3_server)
-    runs = {name: Run(storage, root, f"build{name}") for name in ("", "-found", "-labelled", "-oracle", "-answers", "-pairs")}
+    runs = {
+        name: Run(storage, root, f"build{name}")
+        for name in ("", "-found", "-labelled", "-oracle", "-answers", "-pairs")
+    }
     seeds = rows(runs[""], "seeds")
     assert {row["topic"] for row in seeds} == {"facts"}
     variants = rows(runs["-labelled"], "variants")

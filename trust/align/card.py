@@ -33,9 +33,13 @@ def card(manifest: Manifest) -> dict[str, Any]:
     }
 
 
-def write_card(manifest: Manifest, run: Run) -> None:
-    """Writes `{run}/cards/{job}.json` and prints what it says of rows that were left out."""
-    made = card(manifest)
+def write_card(manifest: Manifest, run: Run, **more: Any) -> None:
+    """Writes `{run}/cards/{job}.json` and prints what it says of rows that were left out.
+
+    Args:
+        more: what else the card is to hold (plain JSON types).
+    """
+    made = card(manifest) | more
     path = run.path(FOLDER, f"{manifest.job}.json")
     run.storage.write_bytes(path, json.dumps(made, ensure_ascii=False, indent=1, sort_keys=True).encode())
     for kind in _SHOWN:
