@@ -1,5 +1,5 @@
-"""From questions and a corpus to preference pairs: the README's commands over the demo, all of it on s3://, with an endpoint of our own
-as the model that rates, writes and answers, and MiniLM's real vectors."""
+"""From questions and a corpus to preference pairs: the README's commands over the demo, all of it on s3://, with an
+endpoint of our own as the model that rates, writes and answers, and MiniLM's real vectors."""
 
 import json
 import re

@@ -1,11 +1,8 @@
 """Clusters of vectors: as published UMAP to two dimensions, then DBSCAN on the projection; or HDBSCAN on the vectors.
 
-UMAP follows the last digits of its input: with vectors that differ by 1e-7, because their questions were embedded in other batches,
-48 questions fell into 7 clusters instead of 9. So questions are embedded one at a time (conf/curate.yaml) and clustered by one
-thread, unless told otherwise. HDBSCAN measures the distance of every two rows, one after the other.
-
-Source: facts.md B3 [TA-C seed_samples]. The published code seeds neither; here both steps are the same for the same vectors in
-the same order (on machines of one kind: UMAP's layout follows the last digits of its sums).
+UMAP follows the last digits of its input: with vectors that differ by 1e-7, because their questions were embedded in
+other batches, 48 questions fell into 7 clusters instead of 9. So questions are embedded one at a time (conf/curate.yaml)
+and clustered by one thread, unless told otherwise. HDBSCAN measures the distance of every two rows, one after the other.
 """
 
 import warnings
