@@ -33,7 +33,7 @@ from trust.units import Unit, UnitResult
 
 log = logging.getLogger("trust")
 
-UNIT_ROWS = 8192
+UNIT_ROWS = 32_768  # passages; every task that looks for repeated ids opens the parts of all units
 # No list or object is read from a cell of a corpus, whatever its column is called.
 _NO_LISTS = {"answers": "", "docs": "", "references": ""}
 
