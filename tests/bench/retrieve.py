@@ -150,7 +150,7 @@ def report(card: dict[str, Any], wall: float, peaks: dict[str, int]) -> None:
             print(
                 f"  {key[:-8]}: {rows:,.0f} rows in {seconds:.1f} s of work, {rows / max(seconds, 1e-9):,.0f} a second"
             )
-    print(f"  join: {card['ok']:,} rows in {numbers['unit_seconds']:.1f} s of work")
+    print(f"  join: {card['ok']:,} rows in {numbers['work_seconds']:.1f} s of work")
     print(f"  wall: {wall:.1f} s; " + ", ".join(f"{key}: {size / 2**20:,.0f} MiB" for key, size in peaks.items()))
 
 
