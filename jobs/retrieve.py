@@ -10,6 +10,7 @@ from trust.dry_run.retrieve import show_retrieve
 from trust.outcome import check_failed, print_counts
 from trust.retrieve.config import RetrieveConfig
 from trust.retrieve.job import run_retrieve, with_steps
+from trust.retrieve.steps import WORK_S
 from trust.runs import Run
 
 
@@ -21,7 +22,7 @@ def retrieve(config: RetrieveConfig) -> None:
     manifest, steps = run_retrieve(config)
     run = Run.of(config)
     for name, step in steps.items():
-        say(f"  {name}: {step.rows} rows, {step.totals.get('unit_seconds', 0.0):.1f} s of work")
+        say(f"  {name}: {step.rows} rows, {step.totals.get(WORK_S, 0.0):.1f} s of work")
     print_counts(manifest, run)
     none, fewer = (manifest.totals.get(f"questions_{key}", 0.0) for key in ("without_docs", "with_fewer_docs"))
     say(f"  {none:.0f} questions got no document, {fewer:.0f} fewer than {config.k}")

@@ -33,8 +33,7 @@ def main() -> None:
     parser.add_argument("--passages", type=int, default=200_000)
     parser.add_argument("--questions", type=int, default=1000)
     parser.add_argument("--retriever", default="bm25")
-    parser.add_argument("words", nargs="*")
-    options = parser.parse_args()
+    options, more = parser.parse_known_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     corpus = options.folder / f"corpus-{options.passages}.tsv"
     if not corpus.exists():
@@ -44,7 +43,7 @@ def main() -> None:
     name = f"found-{int(time.time())}"
     words = [f"storage.root={options.folder}/runs", "from_run=bench", f"run={name}", f"corpus.path={corpus}"]
     began = time.monotonic()
-    peaks = watch([sys.executable, "-m", "jobs.retrieve", *words, f"retriever={options.retriever}", *options.words])
+    peaks = watch([sys.executable, "-m", "jobs.retrieve", *words, f"retriever={options.retriever}", *more])
     wall = time.monotonic() - began
     card = json.loads((options.folder / "runs" / name / "cards" / "retrieve.json").read_text())
     report(card, wall, peaks)
@@ -151,7 +150,7 @@ def report(card: dict[str, Any], wall: float, peaks: dict[str, int]) -> None:
             print(
                 f"  {key[:-8]}: {rows:,.0f} rows in {seconds:.1f} s of work, {rows / max(seconds, 1e-9):,.0f} a second"
             )
-    print(f"  join: {card['ok']:,} rows in {numbers['unit_seconds']:.1f} s of work")
+    print(f"  join: {card['ok']:,} rows in {numbers['work_seconds']:.1f} s of work")
     print(f"  wall: {wall:.1f} s; " + ", ".join(f"{key}: {size / 2**20:,.0f} MiB" for key, size in peaks.items()))
 
 

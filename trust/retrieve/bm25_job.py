@@ -4,6 +4,7 @@ terms of the questions, `search_bm25` finds the best passages of each question.
 The index lies beside the corpus (`_corpora/{corpus}-bm25-{fingerprint}`) and serves every run; k1 and b have no part in it.
 """
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,7 +18,7 @@ from trust.retrieve.bm25 import LENGTHS, Statistics, Weights, idf, postings
 from trust.retrieve.config import Bm25Options
 from trust.retrieve.corpus import whole
 from trust.retrieve.questions import blocks, groups, read_questions, search_units
-from trust.retrieve.steps import Search, execute_aside, execute_step, side_run
+from trust.retrieve.steps import WORK_S, Search, execute_aside, execute_step, side_run
 from trust.retrieve.terms import Terms
 from trust.retrieve.top import Best, Block
 from trust.runs import Manifest, Plan, Run
@@ -141,10 +142,11 @@ class IndexWorker:
         """Nothing is held."""
 
     async def work(self, unit: Unit) -> UnitResult:
+        began = time.monotonic()
         terms, ids, lengths = self._terms.count(self._texts(unit))
         made = postings(unit.source["shard"], terms, ids, lengths)
         totals = {"tokens": float(len(ids)), "passages_without_terms": float((lengths == 0).sum())}
-        return UnitResult({"postings": made}, {"ok": unit.rows}, totals)
+        return UnitResult({"postings": made}, {"ok": unit.rows}, totals | {WORK_S: time.monotonic() - began})
 
     def _texts(self, unit: Unit) -> Iterator[str]:
         start, end = unit.source["start"], unit.source["start"] + unit.rows
@@ -173,12 +175,14 @@ class FrequencyWorker:
         """Nothing is held."""
 
     async def work(self, unit: Unit) -> UnitResult:
+        began = time.monotonic()
         among = pc.field("term").isin(self._wanted)
         found = [self._storage.read_table(path, ["term", "df"], among) for path in unit.source["parts"]]
         added = pa.concat_tables(found).group_by("term").aggregate([("df", "sum")])
         columns = [added.column("term"), pa.array([unit.name] * added.num_rows, pa.string()), added.column("df_sum")]
         made = pa.Table.from_arrays(columns, schema=tables.SCHEMAS["frequencies"])
-        return UnitResult({"frequencies": tables.sort("frequencies", made)}, {"ok": unit.rows})
+        totals = {WORK_S: time.monotonic() - began}
+        return UnitResult({"frequencies": tables.sort("frequencies", made)}, {"ok": unit.rows}, totals)
 
 
 class SearchWorker:
@@ -197,6 +201,7 @@ class SearchWorker:
         self._held = None
 
     async def work(self, unit: Unit) -> UnitResult:
+        began = time.monotonic()
         names, questions = read_questions(unit, self._storage)
         asked = [self._terms.of(question) for question in questions]
         terms = sorted({term for one in asked for term in one})
@@ -205,7 +210,8 @@ class SearchWorker:
         for path in unit.source["parts"]:
             for shard, rows in _by_shard(self._read(path)):
                 self._search(shard, rows, terms, weights, [[numbers[term] for term in one] for one in asked], best)
-        return UnitResult({"hits": best.table("bm25", names)}, {"ok": unit.rows})
+        hits = best.table("bm25", names)
+        return UnitResult({"hits": hits}, {"ok": unit.rows}, {WORK_S: time.monotonic() - began})
 
     def _search(
         self,

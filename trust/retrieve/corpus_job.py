@@ -8,6 +8,7 @@ again nothing is read; `failed` holds what was no passage, and why.
 import contextlib
 import logging
 import posixpath
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -25,7 +26,7 @@ from trust.prepare.job import on_cluster
 from trust.prepare.read import RawRow, UnitReader
 from trust.retrieve.config import CorpusConfig, RetrieveConfig
 from trust.retrieve.corpus import passage
-from trust.retrieve.steps import execute_aside, side_run
+from trust.retrieve.steps import WORK_S, execute_aside, side_run
 from trust.runs import Manifest, Plan, Run
 from trust.storage import absolute, open_storage
 from trust.tables import to_table
@@ -33,7 +34,7 @@ from trust.units import Unit, UnitResult
 
 log = logging.getLogger("trust")
 
-UNIT_ROWS = 8192
+UNIT_ROWS = 32_768  # passages; every task that looks for repeated ids opens the parts of all units
 # No list or object is read from a cell of a corpus, whatever its column is called.
 _NO_LISTS = {"answers": "", "docs": "", "references": ""}
 
@@ -125,6 +126,7 @@ class CorpusWorker:
         self._reader.close()
 
     async def work(self, unit: Unit) -> UnitResult:
+        began = time.monotonic()
         passages: list[tuple[dict[str, Any], int | None]] = []
         failed, unnamed = [], 0
         for raw in self._reader.read(unit.source):
@@ -143,7 +145,8 @@ class CorpusWorker:
                 "failed": to_table("failed", failed),
             },
             {"ok": len(passages), "failed": len(failed)},
-            {"named_by_content": float(unnamed)} | tally("failed", (row["reason"] for row in failed)),
+            {"named_by_content": float(unnamed), WORK_S: time.monotonic() - began}
+            | tally("failed", (row["reason"] for row in failed)),
         )
 
 

@@ -3,6 +3,7 @@ of a run (its jobs `encode_dense` and `encode_late`).
 """
 
 import asyncio
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from trust.errors import RowError
 from trust.retrieve.config import RetrieveConfig
 from trust.retrieve.corpus import whole
 from trust.retrieve.late import LateEncoder, LateOptions
-from trust.retrieve.steps import Search, execute_aside, execute_step, side_run
+from trust.retrieve.steps import WORK_S, Search, execute_aside, execute_step, side_run
 from trust.runs import Manifest, Plan, Run
 from trust.storage import absolute, open_storage
 from trust.units import Unit, UnitResult, row_units
@@ -120,17 +121,21 @@ class EncodeWorker:
         table = TABLE[self._method]
         places = None if questions else [unit.source["start"] + i for i in good]
         content = _table(table, [ids[i] for i in good], [vectors[i] for i in good], part, places)
+        totals = {"truncated": float(ledger.counts["truncated"]), WORK_S: ledger.seconds}
         return UnitResult(
             {table: tables.sort(table, content), "failed": tables.to_table("failed", bad)},
             {"ok": len(good), "failed": len(bad)},
-            {"truncated": float(ledger.counts["truncated"])} | tally("failed", (row["reason"] for row in bad)),
+            totals | tally("failed", (row["reason"] for row in bad)),
         )
 
     async def _encode(self, texts: list[str], questions: bool, ledger: Ledger) -> list[Any]:
         """A vector a text (dense) or one a token (late), or the RowError that says why there is none."""
         if self._late is not None:
             async with self._alone:
-                return await asyncio.to_thread(self._late.encode, texts, questions)
+                began = time.monotonic()
+                found = await asyncio.to_thread(self._late.encode, texts, questions)
+                ledger.seconds += time.monotonic() - began
+                return found
         asks = [self._runner.ask_for("", ledger) for _ in texts]
         return await asyncio.gather(*(_embed(ask, text) for ask, text in zip(asks, texts, strict=True)))
 

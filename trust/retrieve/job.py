@@ -12,7 +12,7 @@ from trust.retrieve.config import RetrieveConfig
 from trust.retrieve.corpus_job import find_corpus, make_corpus, with_repeats
 from trust.retrieve.encode_job import backend
 from trust.retrieve.join_job import plan_retrieve
-from trust.retrieve.steps import Search
+from trust.retrieve.steps import WORK_S, Search
 from trust.retrieve.vector_job import search_vectors
 from trust.runs import Manifest, Run
 
@@ -60,7 +60,7 @@ def with_steps(manifest: Manifest, steps: dict[str, Manifest]) -> Manifest:
     """The manifest for a card that also tells rows and seconds of work of the jobs before, and what was no passage."""
     told = dict(manifest.totals)
     for name, step in steps.items():
-        told |= {f"{name}_rows": float(step.rows), f"{name}_seconds": step.totals.get("unit_seconds", 0.0)}
+        told |= {f"{name}_rows": float(step.rows), f"{name}_seconds": step.totals.get(WORK_S, 0.0)}
     told |= {
         f"corpus_{key.replace(':', '_')}": value
         for key, value in with_repeats(steps["corpus"]).totals.items()

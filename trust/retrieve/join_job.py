@@ -1,5 +1,6 @@
 """The last step of `jobs.retrieve`: the hits of all searches joined, and the texts of the documents that are kept."""
 
+import time
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from trust.retrieve.config import RetrieveConfig
 from trust.retrieve.fusion import average, ranked, reciprocal_rank
 from trust.retrieve.passages import Place, read_passages
 from trust.retrieve.questions import blocks
-from trust.retrieve.steps import Search
+from trust.retrieve.steps import WORK_S, Search
 from trust.runs import Manifest, Plan
 from trust.storage import absolute, open_storage
 from trust.units import Unit, UnitResult, read_rows
@@ -77,6 +78,7 @@ class JoinWorker:
         """Nothing is held."""
 
     async def work(self, unit: Unit) -> UnitResult:
+        began = time.monotonic()
         rows = read_rows(unit, self._storage)
         unasked = self._unasked([row["sample_id"] for row in rows])
         rows = [row for row in rows if row["sample_id"] not in unasked]
@@ -99,7 +101,7 @@ class JoinWorker:
                 "failed": tables.to_table("failed", [row | {"job": "retrieve"} for row in unasked.values()]),
             },
             {"ok": len(made), "failed": len(unasked)},
-            totals | tally("failed", (row["reason"] for row in unasked.values())),
+            totals | {WORK_S: time.monotonic() - began} | tally("failed", (row["reason"] for row in unasked.values())),
         )
 
     def _unasked(self, ids: list[str]) -> dict[str, dict[str, Any]]:

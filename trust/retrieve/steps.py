@@ -11,6 +11,7 @@ from trust.storage import join, open_storage
 from trust.tables import SCHEMA_VERSION
 
 FOLDER = "_corpora"
+WORK_S = "work_seconds"  # in totals: of the work itself. A unit's own seconds count those in which it waits for the next one too
 
 
 @dataclass(frozen=True)

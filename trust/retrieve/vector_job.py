@@ -1,5 +1,6 @@
 """Search by vectors (jobs `search_dense` and `search_late`): every question with every passage, block by block."""
 
+import time
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from trust.retrieve.dense import Passages, Vectors, multiplier, search_block
 from trust.retrieve.encode_job import TABLE, backend, encode_corpus, encode_questions
 from trust.retrieve.late import TokenVectors
 from trust.retrieve.questions import blocks, groups, read_questions, search_units
-from trust.retrieve.steps import Search, execute_step
+from trust.retrieve.steps import WORK_S, Search, execute_step
 from trust.retrieve.top import Best, Block
 from trust.runs import Manifest, Plan, Run
 from trust.storage import absolute, open_storage
@@ -66,6 +67,7 @@ class VectorWorker:
         """Nothing is held."""
 
     async def work(self, unit: Unit) -> UnitResult:
+        began = time.monotonic()
         names, _ = read_questions(unit, self._storage)
         among = pc.field("id").isin(pa.array(names, pa.string()))
         found = [self._storage.read_table(path, filters=among) for path in self._questions]
@@ -79,7 +81,7 @@ class VectorWorker:
                     passages = pa.Table.from_batches([batch])
                     search_block(self._compared(asked, passages), self._depth, best, _block(passages))
         hits = best.table(self._method, asked.column("id").to_pylist())
-        return UnitResult({"hits": hits}, {"ok": unit.rows})
+        return UnitResult({"hits": hits}, {"ok": unit.rows}, {WORK_S: time.monotonic() - began})
 
     def _compared(self, questions: pa.Table, passages: pa.Table) -> Passages:
         if self._method == "dense":
