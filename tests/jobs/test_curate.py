@@ -152,6 +152,33 @@ def test_clusters_that_failed_are_rated_again(root: Path) -> None:
     assert [one["topic"] for one in card["clusters"]] == ["rivers & $x$", "operas", "metals & $x$"]
 
 
+def test_stopped_on_the_way_it_goes_on_there(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with FakeEndpoint(reply) as fake:
+        words = [*endpoint(fake), "from_run=one", "run=stopped", "exclude=[eval]"]
+        with monkeypatch.context() as patched:
+            patched.setattr("trust.align.curate_job.plan_selection", stop)
+            with pytest.raises(KeyboardInterrupt):
+                curate(config(root, *words))
+        run = Run.of(config(root, *words))
+        before = {name: run.manifest(name) for name in ("embed_questions", "cluster_questions", "rate_clusters")}
+        assert run.manifest("select_seeds") is None
+        fake.requests.clear()
+        _, seeds, card = curated(root, *words)
+        assert [request for request in fake.requests if "Questions:" in request.prompt] == []
+        assert (len(seeds), card["failed"]["rating_failed"]) == (8, 7)
+        assert {name: run.manifest(name) for name in before} == before
+        with pytest.raises(
+            PreflightError, match=r"run=stopped already holds cluster_questions rows of another config \(near"
+        ):
+            curate(config(root, *words, "near.repeats=null"))
+        _, seeds, _ = curated(root, *words, "near.repeats=null", "overwrite=true")
+    assert NEAR in seeds
+    assert run.manifest("embed_questions") == before["embed_questions"], "its vectors are those that are wanted"
+
+
 def test_published_arithmetic(root: Path) -> None:
     with FakeEndpoint(reply) as fake:
         words = [*endpoint(fake), "from_run=one", "run=upstream", "exclude=[eval]", "compat=upstream", "rating.tries=1"]

@@ -3,7 +3,8 @@
 Clustering needs all questions at once, so `curate` is the last of five jobs, each with units, receipts and a manifest of its own:
 `embed_questions` (units of rows), `cluster_questions` (one unit), `rate_clusters` (units of clusters), `select_seeds` (one unit)
 and `curate` (units of rows), which writes the seeds. The two jobs of one unit hold all questions in one worker: their vectors
-(rows x width x 4 bytes; UMAP takes a few times as much) and their ids (about 300 bytes a row). Nothing grows in the driver.
+(rows x width x 4 bytes; UMAP takes a few times as much) and their ids (about 300 bytes a row). Nothing grows in the driver. That
+worker takes one CPU, so that its sums do not hang on how many there are; cluster.actor_cpus gives it more.
 """
 
 from dataclasses import asdict, dataclass, field, replace
